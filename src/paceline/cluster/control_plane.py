@@ -30,13 +30,13 @@ from paceline.cluster.wiring import Machine, create_default_objects, publish_api
 from paceline.controllers.job.reconciler import PORTS
 from paceline.effects import Effects
 from paceline.errors import HostError
-from paceline.host.asgi_server import listening_ports, loopback_socket, pods_sockets, serve, unix_socket
+from paceline.host.asgi_server import listening_ports, loopback_socket, pod_sockets, serve, unix_socket
 from paceline.host.cluster_clock import ClockKeeper, open_clock
-from paceline.host.connection_limits import Front
-from paceline.host.effects import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
+from paceline.host.connection_limits import ConnectionLimiter
+from paceline.host.effects import GC_THRESHOLD, OneThread, real_world, release_memory, trim_memory
 from paceline.host.home_protection import be_spared_by_oom, close_home
 from paceline.host.lockfile import lock_file, mark_ready
-from paceline.host.pod_bridge import Choice, bridge_name, close, prepare
+from paceline.host.pod_bridge import NetworkChoice, bridge_name, close, prepare
 from paceline.host.shim_processes import raise_open_files
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK, Settings
@@ -106,7 +106,7 @@ async def run_cluster(
             group.create_task(store.run())
             group.create_task(clock_keeper.run())
             group.create_task(_end_after_failure(store))
-            front = Front(trim=trim_memory)
+            front = ConnectionLimiter(trim=trim_memory)
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
             await started.wait()
@@ -127,7 +127,7 @@ async def run_cluster(
                 await define_kinds(cluster)
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
-                give_back()
+                release_memory()
                 mark_ready(settings.lock)
                 ready()
     finally:
@@ -194,13 +194,13 @@ async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings)
 
 
 async def _open_to_pods(
-    group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[Choice, int], *, keys: Keys
+    group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[NetworkChoice, int], *, keys: Keys
 ) -> None:
     """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
     choice, port = where
     if not choice.gateway:
         return
-    for sock in pods_sockets(choice.gateway, port, bridge_name(settings.home)):
+    for sock in pod_sockets(choice.gateway, port, bridge_name(settings.home)):
         started = asyncio.Event()
         group.create_task(serving(sock, tls=(keys.certificate, keys.key), started=started))
         await started.wait()

@@ -30,19 +30,19 @@ from paceline.environments.cache import cache_folder, environment_cache
 from paceline.errors import HostError, PacelineError
 from paceline.host.asgi_server import serve, unix_socket
 from paceline.host.cluster_clock import open_clock
-from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, give_back, real_world
+from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, real_world, release_memory
 from paceline.host.home_protection import be_spared_by_oom, close_home, private_folders, sweep_memory
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.pod_bridge import pod_network
-from paceline.host.proc_stats import Listeners, measure
+from paceline.host.proc_stats import ListeningSockets, measure
 from paceline.host.resources import find_supplies
 from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_open_files
 from paceline.host.tcp_proxy import OpenPorts
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Folders, Host
 from paceline.node.network.service_proxy import ServiceProxy
-from paceline.node.server.api import Machine, make_app, make_doors
+from paceline.node.server.api import HostFunctions, make_app, make_port_proxy
 from paceline.node.server.stats import Stats, VolumeUsage
 from paceline.settings import Settings
 
@@ -141,11 +141,11 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
         )
         await started.wait()
         group.create_task(_entrances(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
-        give_back()
+        release_memory()
         _answer(READY)
 
 
-def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> ServiceProxy:
+def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> ServiceProxy:
     """Let services be reached from outside, by the same way that the API server takes to pods."""
     return ServiceProxy(
         cluster=agent.cluster,
@@ -154,7 +154,7 @@ def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> ServiceProxy
         address=ports.address,
         ports=ports,
         pods=agent.pods.cache,
-        way_to=make_doors(agent, machine).way_to,
+        way_to=make_port_proxy(agent, machine).way_to,
     )
 
 
@@ -182,7 +182,7 @@ def _filling(agent: Agent) -> VolumeUsage:
     )
 
 
-def _machine(agent: Agent, processes: RealProcesses) -> Machine:
+def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
     """Give the agent's API its hands and eyes."""
     # A thread of its own: looking at the machine must not wait for a folder that takes long to remove.
     blocking = OneThread("eyes")
@@ -195,7 +195,9 @@ def _machine(agent: Agent, processes: RealProcesses) -> Machine:
         blocking=blocking,
         filling=_filling(agent),
     )
-    return Machine(run=ContainerExec(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
+    return HostFunctions(
+        run=ContainerExec(processes=processes).run, listens=ListeningSockets(blocking).listens, stats=stats
+    )
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from uvicorn.server import ServerState
 
 from paceline.client.http.reverse_proxy import MAX_MESSAGE_BYTES
 from paceline.errors import HostError
-from paceline.host.connection_limits import HEAD_SECONDS, Front, Place, peer_of
-from paceline.host.http_connection import Connection, WebSocket
+from paceline.host.connection_limits import HEAD_SECONDS, ConnectionLimiter, ConnectionSlot, peer_of
+from paceline.host.http_connection import ServerConnection, WebSocket
 from paceline.settings import LOOPBACK
 
 # Watches never end by themselves; when the server stops they are given this long to be told.
@@ -47,7 +47,7 @@ def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
     raise HostError(f"no free port on {LOOPBACK}")
 
 
-def pods_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
+def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
     """Bind the machine's address among its pods, for them and for itself: whoever comes another way is not heard."""
     made = []
     for device in (bridge, "lo"):
@@ -100,7 +100,7 @@ async def serve(
     *,
     tls: tuple[Path, Path] | None,
     started: asyncio.Event,
-    front: Front | None = None,
+    front: ConnectionLimiter | None = None,
 ) -> None:
     """Serve until cancelled; `started` is set once connections are taken. Listeners that share a front share bounds."""
     config = uvicorn.Config(
@@ -125,7 +125,7 @@ async def serve(
     )
     config.load()
     state = ServerState()
-    front = front or Front()
+    front = front or ConnectionLimiter()
     started.set()
     try:
         async with asyncio.TaskGroup() as greetings:
@@ -137,7 +137,11 @@ async def serve(
 
 
 async def _accept(
-    sock: socket.socket, front: Front, config: uvicorn.Config, state: ServerState, greetings: asyncio.TaskGroup
+    sock: socket.socket,
+    front: ConnectionLimiter,
+    config: uvicorn.Config,
+    state: ServerState,
+    greetings: asyncio.TaskGroup,
 ) -> None:
     """Take connections one by one, so that each has a place before it costs a handshake."""
     loop = asyncio.get_running_loop()
@@ -152,12 +156,12 @@ async def _accept(
         if place is None:
             accepted.close()
             continue
-        made = functools.partial(Connection, config=config, server_state=state, app_state={}, place=place)
+        made = functools.partial(ServerConnection, config=config, server_state=state, app_state={}, place=place)
         place.close = greetings.create_task(_greet(accepted, made, place, config.ssl)).cancel
 
 
 async def _greet(
-    accepted: socket.socket, made: Callable[[], Connection], place: Place, tls: ssl.SSLContext | None
+    accepted: socket.socket, made: Callable[[], ServerConnection], place: ConnectionSlot, tls: ssl.SSLContext | None
 ) -> None:
     """Make a connection of an accepted socket, which may take a handshake."""
     times = {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": GOODBYE_SECONDS} if tls else {}

@@ -60,7 +60,7 @@ class ClusterClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ClockRecord:
     """What the last control process left: the offset of its boot, and how far its time had come."""
 
     boot_id: str
@@ -73,11 +73,11 @@ class Record:
         return json.dumps(shown).encode() + b"\n"
 
 
-def read_record(data: bytes) -> Record:
+def read_record(data: bytes) -> ClockRecord:
     """Read a record; ValueError when it is malformed."""
     try:
         shown = json.loads(data)
-        record = Record(
+        record = ClockRecord(
             boot_id=str(shown["bootID"]), offset=int(shown["offsetNanoseconds"]), time=from_wire(str(shown["time"]))
         )
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -87,7 +87,7 @@ def read_record(data: bytes) -> Record:
     return record
 
 
-def continue_clock(machine: Clock, record: Record | None, boot_id: str, ticks: Callable[[], int]) -> ClusterClock:
+def continue_clock(machine: Clock, record: ClockRecord | None, boot_id: str, ticks: Callable[[], int]) -> ClusterClock:
     """Return the clock that goes on where the record ends.
 
     On the same boot it is exactly the same line. After a reboot the time that the machine was off counts if its clock
@@ -143,7 +143,7 @@ class ClockKeeper:
 
     def record(self) -> None:
         """Write the record; OSError when the disk does not take it."""
-        record = Record(boot_id=self.world.processes.boot_id(), offset=self.clock.offset, time=self.clock.now())
+        record = ClockRecord(boot_id=self.world.processes.boot_id(), offset=self.clock.offset, time=self.clock.now())
         self.world.files.write(self.path, record.to_bytes())
 
     async def run(self) -> None:

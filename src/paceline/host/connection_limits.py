@@ -65,20 +65,20 @@ class _Peer:
     """The connections of one address, the longest silent one first. Of a plain dict the first is not found at once."""
 
     count: int = 0
-    unproven: OrderedDict["Place", None] = field(default_factory=OrderedDict)
-    idle: OrderedDict["Place", None] = field(default_factory=OrderedDict)
+    unproven: OrderedDict["ConnectionSlot", None] = field(default_factory=OrderedDict)
+    idle: OrderedDict["ConnectionSlot", None] = field(default_factory=OrderedDict)
 
-    def first(self) -> "Place | None":
+    def first(self) -> "ConnectionSlot | None":
         """Return the connection that gives way first."""
         return next(iter(self.unproven), None) or next(iter(self.idle), None)
 
 
-class Place:
+class ConnectionSlot:
     """The place of one connection among all."""
 
     __slots__ = ("_front", "_is_open", "_peer", "close")
 
-    def __init__(self, front: "Front", peer: str) -> None:
+    def __init__(self, front: "ConnectionLimiter", peer: str) -> None:
         self._front = front
         self._peer = peer
         self._is_open = True
@@ -105,7 +105,7 @@ class Place:
             self._front.left(self._peer)
 
 
-class Front:
+class ConnectionLimiter:
     """Counts the connections of a process's listeners. `trim` gives freed memory back to the machine."""
 
     def __init__(self, bounds: Bounds | None = None, trim: Callable[[], object] | None = None) -> None:
@@ -117,7 +117,7 @@ class Front:
         self._timer: asyncio.TimerHandle | None = None
         self._trimming: asyncio.Future[object] | None = None
 
-    def enter(self, peer: str) -> Place | None:
+    def enter(self, peer: str) -> ConnectionSlot | None:
         """Return a place for a new connection, or None where it must be refused."""
         held = self.peers.get(peer)
         most = self.bounds.local if peer == LOCAL else self.bounds.peer
@@ -125,7 +125,7 @@ class Front:
             return None
         if self.count >= self.bounds.all and not self._give_way(max(self.peers.values(), key=lambda each: each.count)):
             return None
-        place = Place(self, peer)
+        place = ConnectionSlot(self, peer)
         held = self.peers.setdefault(peer, _Peer())
         held.count += 1
         held.unproven[place] = None

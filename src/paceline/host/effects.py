@@ -44,7 +44,7 @@ def real_world(mark: str = "") -> Effects:
     )
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Give what a start has used and left free back to the machine; a C library that cannot do so keeps it."""
     gc.collect()
     # All of this stays: later searches for garbage need not look at it.

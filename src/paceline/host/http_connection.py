@@ -18,7 +18,7 @@ from paceline.host.connection_limits import (
     PIPELINED,
     WRITE_BYTES,
     WRITE_SECONDS,
-    Place,
+    ConnectionSlot,
 )
 
 # What is given to the parser at once: it joins the pieces of a header by itself, without a bound.
@@ -44,10 +44,10 @@ class _Refused(Exception):
     """Stops the parser from within one of its callbacks."""
 
 
-class Connection(HttpToolsProtocol):
+class ServerConnection(HttpToolsProtocol):
     """One connection, which a request can also end at once, without waiting for a client that does not read."""
 
-    def __init__(self, *, place: Place, **given: Any) -> None:
+    def __init__(self, *, place: ConnectionSlot, **given: Any) -> None:
         super().__init__(**given)
         self._place = place
         # Whether the bytes that come next are part of a head, how many did, and what they amount to.

@@ -39,7 +39,7 @@ class RealMounts:
         """Mount at a folder, made if need be; being there already is fine. CannotStart says what is missing."""
         if what.kind == NFS and (missing := _missing_helper()):
             raise CannotStart(FAILED, missing)
-        if str(target) in places():
+        if str(target) in mount_points():
             return
         _make(target)
         code, said = await _run(*mount_command(what, target), seconds=MOUNT_SECONDS)
@@ -53,7 +53,7 @@ class RealMounts:
         if not folder.exists():
             return  # It is made before anything is mounted in it; the table of mounts is long where many pods run.
         below = f"{folder}/"
-        for place in sorted((each for each in places() if each.startswith(below)), reverse=True):
+        for place in sorted((each for each in mount_points() if each.startswith(below)), reverse=True):
             code, said = await _run("umount", place, seconds=UNMOUNT_SECONDS)
             if code:
                 code, said = await _run("umount", "-f", "-l", place, seconds=UNMOUNT_SECONDS)
@@ -61,7 +61,7 @@ class RealMounts:
                 raise ServiceUnavailable(f"{place} is still mounted: {said}")
         _unmake(folder)
 
-    def known(self) -> frozenset[str]:
+    def pod_uids(self) -> frozenset[str]:
         """Name the pods that have one."""
         try:
             return frozenset(os.listdir(self.root))  # noqa: PTH208 - names, not paths
@@ -89,7 +89,7 @@ def _unmake(folder: Path) -> None:
         folder.rmdir()
 
 
-def places() -> frozenset[str]:
+def mount_points() -> frozenset[str]:
     """Name every place at which something is mounted."""
     lines = TABLE.read_text(errors="surrogateescape").splitlines()
     found = (line.split(" ", PLACE + 1)[PLACE] for line in lines)

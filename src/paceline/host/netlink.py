@@ -86,7 +86,7 @@ def problem(body: bytes) -> int:
     return -int(code)
 
 
-class Line:
+class NetlinkSocket:
     """A line to the kernel. It stays in the network in which it was opened."""
 
     def __init__(self, family: int = ROUTE) -> None:
@@ -154,13 +154,13 @@ class Link:
     is_running: bool
 
 
-def links(line: Line) -> tuple[Link, ...]:
+def links(line: NetlinkSocket) -> tuple[Link, ...]:
     """List the interfaces."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(EXTRA, number(WITHOUT_COUNTERS))
     return tuple(_link(each) for each in line.ask(GET_LINK, body))
 
 
-def find_link(line: Line, name: str) -> Link | None:
+def find_link(line: NetlinkSocket, name: str) -> Link | None:
     """Look for one interface."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(NAME, text(name))
     try:
@@ -188,7 +188,7 @@ def _text(value: bytes) -> str:
     return value.rstrip(b"\0").decode(errors="replace")
 
 
-def routed(line: Line) -> tuple[IPv4Network, ...]:
+def routed(line: NetlinkSocket) -> tuple[IPv4Network, ...]:
     """List what this machine has a way to, in any table, but for the way to everywhere."""
     found = []
     for body in line.ask(GET_ROUTE, _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
@@ -199,7 +199,7 @@ def routed(line: Line) -> tuple[IPv4Network, ...]:
     return tuple(found)
 
 
-def make_bridge(line: Line, name: str, *, hardware: bytes, mtu: int) -> None:
+def make_bridge(line: NetlinkSocket, name: str, *, hardware: bytes, mtu: int) -> None:
     """Make a bridge whose hardware address does not change with what joins it."""
     info = nested(INFO, attribute(INFO_KIND, b"bridge"))
     parts = (attribute(NAME, text(name)), attribute(HARDWARE, hardware), attribute(MTU, number(mtu)))
@@ -208,7 +208,7 @@ def make_bridge(line: Line, name: str, *, hardware: bytes, mtu: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class VethPair:
     """A cable: one end here on a bridge, the other as `inside` in another network."""
 
     name: str
@@ -220,7 +220,7 @@ class Pair:
     namespace: int
 
 
-def make_pair(line: Line, pair: Pair) -> None:
+def make_pair(line: NetlinkSocket, pair: VethPair) -> None:
     """Make both ends of a cable; neither is up."""
     there = (
         attribute(NAME, text(pair.inside)),
@@ -239,26 +239,26 @@ def make_pair(line: Line, pair: Pair) -> None:
     line.tell(f"link {pair.name}", NEW_LINK, body, CREATE | EXCLUSIVE)
 
 
-def set_up(line: Line, *, index: int = 0, name: str = "", alias: str = "") -> None:
+def set_up(line: NetlinkSocket, *, index: int = 0, name: str = "", alias: str = "") -> None:
     """Switch an interface on, and write on it whose it is."""
     parts = (attribute(NAME, text(name)) if name else b"", attribute(ALIAS, alias.encode()) if alias else b"")
     body = _LINK.pack(socket.AF_UNSPEC, 0, index, UP, UP) + b"".join(parts)
     line.tell(f"link {name or index} up", NEW_LINK, body)
 
 
-def delete_link(line: Line, name: str) -> None:
+def delete_link(line: NetlinkSocket, name: str) -> None:
     """Take an interface away; OSError when there is none."""
     line.tell(f"link {name} away", DELETE_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(NAME, text(name)))
 
 
-def give_address(line: Line, index: int, address: IPv4Interface) -> None:
+def give_address(line: NetlinkSocket, index: int, address: IPv4Interface) -> None:
     """Give an interface an address."""
     parts = attribute(IFA_LOCAL, address.packed) + attribute(IFA_ADDRESS, address.packed)
     body = _ADDRESS.pack(socket.AF_INET, address.network.prefixlen, 0, UNIVERSE, index) + parts
     line.tell(f"address {address}", NEW_ADDRESS, body, CREATE | EXCLUSIVE)
 
 
-def set_gateway(line: Line, index: int, gateway: IPv4Address) -> None:
+def set_gateway(line: NetlinkSocket, index: int, gateway: IPv4Address) -> None:
     """Send whatever goes elsewhere by this way."""
     head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, MAIN_TABLE, BY_BOOT, UNIVERSE, UNICAST, 0)
     body = head + attribute(RTA_GATEWAY, gateway.packed) + attribute(RTA_OUT, number(index))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from paceline.host import netlink
 from paceline.host.effects import OneThread
-from paceline.host.netlink import Line, Link, Pair
+from paceline.host.netlink import Link, NetlinkSocket, VethPair
 from paceline.node.host_info import CannotStart
 
 RUN = Path("/run/paceline")
@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(slots=True, kw_only=True)
-class Namespaces:
+class NetworkNamespaces:
     """Makes, finds and removes them, all on one thread: that thread goes into each for a moment."""
 
     bridge: str
@@ -53,7 +53,7 @@ class Namespaces:
         """Learn what an earlier agent left."""
         self._known |= await self._thread.run(self._find)
 
-    def known(self) -> frozenset[str]:
+    def pod_uids(self) -> frozenset[str]:
         """Name the pods that have one."""
         return frozenset(self._known)
 
@@ -97,13 +97,13 @@ class Namespaces:
         return RUN / self.bridge / uid
 
     def _find(self) -> set[str]:
-        with Line() as line:
+        with NetlinkSocket() as line:
             named = {each.alias for each in cables(line, self.bridge) if each.alias}
         return named | set(names(RUN / self.bridge))
 
     def _make(self, uid: str, address: IPv4Address) -> None:
         name = cable_name(address)
-        with Line() as line:
+        with NetlinkSocket() as line:
             bridge, cable = netlink.find_link(line, self.bridge), netlink.find_link(line, name)
             if bridge is None:
                 raise CannotStart(
@@ -123,7 +123,7 @@ class Namespaces:
                 delete(line, name)
             self.build(line, uid, address=address, master=bridge.index)
 
-    def build(self, line: Line, uid: str, *, address: IPv4Address, master: int) -> None:
+    def build(self, line: NetlinkSocket, uid: str, *, address: IPv4Address, master: int) -> None:
         """Make a network, with a cable to this bridge, or to none."""
         file = self.file(uid)
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,7 +131,7 @@ class Namespaces:
         with _new_network(file) as there:
             handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                pair = Pair(
+                pair = VethPair(
                     name=cable_name(address),
                     master=master,
                     mtu=self.mtu,
@@ -157,7 +157,7 @@ async def running(name: str) -> None:
 
     Not long, as nothing is wrong without, and beside the thread, on which the next network is made meanwhile.
     """
-    with Line() as line:
+    with NetlinkSocket() as line:
         for _ in range(MOST_LOOKS):
             link = netlink.find_link(line, name)
             if link is None or link.is_running:
@@ -165,13 +165,13 @@ async def running(name: str) -> None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def delete(line: Line, name: str) -> None:
+def delete(line: NetlinkSocket, name: str) -> None:
     """Take an interface away; gone already is fine."""
     with contextlib.suppress(OSError):
         netlink.delete_link(line, name)
 
 
-def cables(line: Line, bridge: str) -> tuple[Link, ...]:
+def cables(line: NetlinkSocket, bridge: str) -> tuple[Link, ...]:
     """List the ends of cables on a bridge."""
     there = netlink.links(line)
     master = next((each.index for each in there if each.name == bridge), -1)
@@ -234,7 +234,7 @@ def inside(file: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _new_network(file: Path) -> Iterator[Line]:
+def _new_network(file: Path) -> Iterator[NetlinkSocket]:
     """Make a network, held by this file, and give a line into it; the thread is back in its own by then."""
     with _back_home():
         _check(_libc.unshare(NEW_NETWORK), "a network of its own")
@@ -243,7 +243,7 @@ def _new_network(file: Path) -> Iterator[Line]:
                 Path("/proc/sys", name).write_text(value)
         here = b"/proc/thread-self/ns/net"
         _check(_libc.mount(here, os.fsencode(file), None, BIND, None), f"mount at {file}")
-        line = Line()
+        line = NetlinkSocket()
     with line:
         yield line
 
@@ -260,10 +260,10 @@ MTU = 1280
 PATIENCE_SECONDS = 2.5
 
 
-def can_reach_other_subnets(line: Line, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
+def can_reach_other_subnets(line: NetlinkSocket, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
     """Call, from a network on the bridge, one that is not on it; both are gone afterwards."""
-    near = Namespaces(bridge=bridge, subnet=subnet, mtu=MTU)
-    far = Namespaces(bridge=bridge, subnet=beside, mtu=MTU)
+    near = NetworkNamespaces(bridge=bridge, subnet=subnet, mtu=MTU)
+    far = NetworkNamespaces(bridge=bridge, subnet=beside, mtu=MTU)
     here, there = subnet.broadcast_address - 1, beside.network_address + 2
     try:
         far.build(line, FAR, address=there, master=0)
@@ -281,7 +281,7 @@ def can_reach_other_subnets(line: Line, bridge: str, subnet: IPv4Network, *, bes
             delete(line, cable_name(address))
 
 
-def _await_running(line: Line, name: str) -> None:
+def _await_running(line: NetlinkSocket, name: str) -> None:
     for _ in range(MOST_LOOKS):
         link = netlink.find_link(line, name)
         if link is None or link.is_running:
@@ -297,6 +297,6 @@ def _reaches(place: tuple[str, int]) -> bool:
         return False
 
 
-def _index(line: Line, name: str) -> int:
+def _index(line: NetlinkSocket, name: str) -> int:
     link = netlink.find_link(line, name)
     return link.index if link else 0

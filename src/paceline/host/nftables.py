@@ -13,7 +13,7 @@ from paceline.host.netlink import (
     CREATE,
     NETFILTER,
     REQUEST,
-    Line,
+    NetlinkSocket,
     attribute,
     message,
     nested,
@@ -38,7 +38,7 @@ SOURCE_OFFSET, ADDRESS_BYTES, NETWORK_HEADER = 12, 4, 1
 APPEND = 0x800
 
 
-def guard(line: Line, bridge: str, subnet: IPv4Network) -> None:
+def guard(line: NetlinkSocket, bridge: str, subnet: IPv4Network) -> None:
     """Put the rules of a bridge in place of those it had; OSError when the kernel has no packet filter."""
     steps = [
         (NEW_TABLE, CREATE, attribute(TABLE_NAME, text(bridge))),
@@ -60,13 +60,13 @@ def guard(line: Line, bridge: str, subnet: IPv4Network) -> None:
     _carry_out(line, f"packet filter rules of {bridge}", steps)
 
 
-def unguard(line: Line, bridge: str) -> None:
+def unguard(line: NetlinkSocket, bridge: str) -> None:
     """Take the rules of a bridge away, if there are any."""
     name = attribute(TABLE_NAME, text(bridge))
     _carry_out(line, f"packet filter rules of {bridge}", [(NEW_TABLE, CREATE, name), (DELETE_TABLE, 0, name)])
 
 
-def _carry_out(line: Line, what: str, steps: list[tuple[int, int, bytes]]) -> None:
+def _carry_out(line: NetlinkSocket, what: str, steps: list[tuple[int, int, bytes]]) -> None:
     """Have all of it done, or nothing."""
     data = message(BEGIN, REQUEST, line.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
     waiting = set()
@@ -78,9 +78,9 @@ def _carry_out(line: Line, what: str, steps: list[tuple[int, int, bytes]]) -> No
     line.send(what, data, waiting)
 
 
-def open_line() -> Line:
+def open_line() -> NetlinkSocket:
     """Open a line to the packet filter."""
-    return Line(NETFILTER)
+    return NetlinkSocket(NETFILTER)
 
 
 def _kind(kind: int) -> int:

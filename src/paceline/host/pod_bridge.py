@@ -17,8 +17,17 @@ from zlib import crc32
 
 from paceline.errors import HostError
 from paceline.host import netlink, nftables
-from paceline.host.netlink import Line
-from paceline.host.netns import RUN, Namespaces, cables, can_reach_other_subnets, delete, hardware, names, unmount_netns
+from paceline.host.netlink import NetlinkSocket
+from paceline.host.netns import (
+    RUN,
+    NetworkNamespaces,
+    cables,
+    can_reach_other_subnets,
+    delete,
+    hardware,
+    names,
+    unmount_netns,
+)
 from paceline.host.shim_processes import RealProcesses
 from paceline.node.network.network import SHARED, SHARED_NETWORK, PodNetwork
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
@@ -36,7 +45,7 @@ RIGHTS = "root, or the capabilities CAP_NET_ADMIN and CAP_SYS_ADMIN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class NetworkChoice:
     """What was decided for a cluster."""
 
     # None: pods share the machine's network.
@@ -54,7 +63,7 @@ class Choice:
         return HOST_NETWORK if self.subnet is None else OWN_NETWORK
 
 
-class NotPossible(Exception):
+class NoPodNetwork(Exception):
     """Pods cannot have networks of their own here: why, and what would help."""
 
 
@@ -63,9 +72,9 @@ def bridge_name(home: Path) -> str:
     return f"pl{crc32(str(home).encode()):08x}"
 
 
-def prepare(settings: Settings) -> Choice:
+def prepare(settings: Settings) -> NetworkChoice:
     """Decide, make what is needed, and write the decision down; HostError when what was asked for cannot be."""
-    before = recalled(settings)
+    before = stored_choice(settings)
     running = _running(settings)
     asked = settings.network or (before.mode if before and running else "")
     if running and before and settings.network not in ("", before.mode):
@@ -83,45 +92,45 @@ def prepare(settings: Settings) -> Choice:
     return choice
 
 
-def _decide(settings: Settings, asked: str, before: Choice | None) -> Choice:
+def _decide(settings: Settings, asked: str, before: NetworkChoice | None) -> NetworkChoice:
     if asked == HOST_NETWORK:
-        return Choice(subnet=None, why=f"{SHARED}, as `--network {HOST_NETWORK}` asks for")
+        return NetworkChoice(subnet=None, why=f"{SHARED}, as `--network {HOST_NETWORK}` asks for")
     try:
         subnet = make(settings, before.subnet if before else None, is_asked=asked == OWN_NETWORK)
-    except (NotPossible, OSError) as error:
-        said = str(error) if isinstance(error, NotPossible) else f"{error.strerror or error}"
+    except (NoPodNetwork, OSError) as error:
+        said = str(error) if isinstance(error, NoPodNetwork) else f"{error.strerror or error}"
         if asked == OWN_NETWORK:
             raise HostError(f"pods cannot have networks of their own: {said}") from error
-        return Choice(subnet=None, why=f"{SHARED}; not one of its own: {said}")
+        return NetworkChoice(subnet=None, why=f"{SHARED}; not one of its own: {said}")
     said = f"every pod has a network of its own, with an address of {subnet} on the bridge {bridge_name(settings.home)}"
-    return Choice(subnet=subnet, why=said)
+    return NetworkChoice(subnet=subnet, why=said)
 
 
-def recalled(settings: Settings) -> Choice | None:
+def stored_choice(settings: Settings) -> NetworkChoice | None:
     """Read what was decided last; None when nothing was."""
     try:
         found = json.loads(settings.pod_network.read_text())
         subnet = IPv4Network(found["subnet"]) if found["subnet"] else None
-        return Choice(subnet=subnet, why=str(found["why"]))
+        return NetworkChoice(subnet=subnet, why=str(found["why"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def pod_network(settings: Settings) -> tuple[PodNetwork, Namespaces | None]:
+def pod_network(settings: Settings) -> tuple[PodNetwork, NetworkNamespaces | None]:
     """Give the agent what was decided, and its hands for it."""
-    choice = recalled(settings)
+    choice = stored_choice(settings)
     if choice is None or choice.subnet is None:
         return (PodNetwork(why=choice.why) if choice else SHARED_NETWORK), None
     network = PodNetwork(subnet=choice.subnet, why=choice.why, resolver=str(resolver()))
-    return network, Namespaces(bridge=bridge_name(settings.home), subnet=choice.subnet, mtu=_mtu())
+    return network, NetworkNamespaces(bridge=bridge_name(settings.home), subnet=choice.subnet, mtu=_mtu())
 
 
 def make(settings: Settings, last: IPv4Network | None, *, is_asked: bool) -> IPv4Network:
     """Make the bridge and the rules around it, or see that they are there."""
     if missing := missing_rights():
-        raise NotPossible(missing)
+        raise NoPodNetwork(missing)
     name = bridge_name(settings.home)
-    with _alone(), Line() as line, nftables.open_line() as rules:
+    with _alone(), NetlinkSocket() as line, nftables.open_line() as rules:
         _forget_lost(line, rules)
         bridge = netlink.find_link(line, name)
         is_there = bridge is not None and bridge.is_up and last is not None
@@ -135,15 +144,15 @@ def make(settings: Settings, last: IPv4Network | None, *, is_asked: bool) -> IPv
             and not can_reach_other_subnets(line, name, subnet, beside=_beside(line, subnet))
         ):
             _remove(line, rules, name)
-            raise NotPossible(CLOSED.format(bridge=name))
+            raise NoPodNetwork(CLOSED.format(bridge=name))
     return subnet
 
 
-def _beside(line: Line, subnet: IPv4Network) -> IPv4Network:
+def _beside(line: NetlinkSocket, subnet: IPv4Network) -> IPv4Network:
     """Choose a few addresses for a try, which nobody uses."""
     found = choose_subnet((subnet, *netlink.routed(line)), seed=0)
     if found is None:
-        raise NotPossible("all private addresses are in use on this machine")
+        raise NoPodNetwork("all private addresses are in use on this machine")
     return IPv4Network((found.network_address, 30))
 
 
@@ -153,7 +162,7 @@ def close(settings: Settings) -> None:
         return
     name = bridge_name(settings.home)
     running = _running(settings)
-    with _alone(), Line() as line, nftables.open_line() as rules:
+    with _alone(), NetlinkSocket() as line, nftables.open_line() as rules:
         for each in cables(line, name):
             if each.alias not in running:
                 delete(line, each.name)
@@ -191,7 +200,7 @@ def _servers(path: Path) -> list[IPv4Address]:
     return found
 
 
-def _make_bridge(line: Line, home: Path, last: IPv4Network | None) -> IPv4Network:
+def _make_bridge(line: NetlinkSocket, home: Path, last: IPv4Network | None) -> IPv4Network:
     name = bridge_name(home)
     # What a start that was killed left of it.
     delete(line, name)
@@ -201,7 +210,7 @@ def _make_bridge(line: Line, home: Path, last: IPv4Network | None) -> IPv4Networ
     else:
         chosen = choose_subnet(taken, seed=crc32(str(home).encode()))
         if chosen is None:
-            raise NotPossible("all private addresses are in use on this machine")
+            raise NoPodNetwork("all private addresses are in use on this machine")
         subnet = chosen
     gateway = subnet.network_address + 1
     (RUN / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -224,7 +233,7 @@ def _named(environ: Mapping[str, str]) -> Iterator[IPv4Network]:
             yield IPv4Network(host)
 
 
-def _remove(line: Line, rules: Line, name: str) -> None:
+def _remove(line: NetlinkSocket, rules: NetlinkSocket, name: str) -> None:
     """Take a bridge and its rules away when no pod is on it, and the machine's leave with the last bridge."""
     if cables(line, name) or names(RUN / name):
         return
@@ -235,7 +244,7 @@ def _remove(line: Line, rules: Line, name: str) -> None:
         _pass_on_no_more()
 
 
-def _forget_lost(line: Line, rules: Line) -> None:
+def _forget_lost(line: NetlinkSocket, rules: NetlinkSocket) -> None:
     """Take away the bridges of clusters whose folder is gone."""
     for each in netlink.links(line):
         if (RUN / each.name).is_dir() and each.alias and not Path(each.alias).exists():

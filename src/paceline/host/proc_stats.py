@@ -11,7 +11,7 @@ from pathlib import Path
 
 from paceline.effects import Executor, ProcessHandle
 from paceline.host.asgi_server import LISTENING
-from paceline.node.server.stats import Measured, Moved, Use
+from paceline.node.server.stats import IOCounters, Measurement, Usage
 
 KIB = 1024
 
@@ -25,16 +25,16 @@ class Process:
     ticks: int
 
 
-def measure(shims: frozenset[ProcessHandle]) -> Measured:
+def measure(shims: frozenset[ProcessHandle]) -> Measurement:
     """Measure what runs below each of these shims, and the machine."""
     table, up = processes(), _up_seconds()
-    children = children_in(table)
+    children = children_of(table)
     containers = {
-        shim: _use(list(below(shim.pid, children)), table, up)
+        shim: _use(list(descendants(shim.pid, children)), table, up)
         for shim in shims
         if shim.pid in table and table[shim.pid].began == shim.start_ticks
     }
-    return Measured(containers=containers, node=_node(up))
+    return Measurement(containers=containers, node=_node(up))
 
 
 def processes() -> dict[int, Process]:
@@ -48,7 +48,7 @@ def processes() -> dict[int, Process]:
     return found
 
 
-def children_in(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
+def children_of(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
     """Turn the list of processes around."""
     children = defaultdict(list)
     for pid, process in table.items():
@@ -56,7 +56,7 @@ def children_in(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
     return children
 
 
-def below(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
+def descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
     """Give a process and everything below it."""
     waiting = [root]
     while waiting:
@@ -65,9 +65,9 @@ def below(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
         waiting += children.get(pid, ())
 
 
-def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Use:
+def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Usage:
     second = os.sysconf("SC_CLK_TCK")
-    return Use(
+    return Usage(
         cpu_seconds=sum(table[pid].ticks for pid in pids) / second,
         # Without the shim, which is ours.
         memory_bytes=_memory(pids[1:]),
@@ -77,12 +77,12 @@ def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Use:
     )
 
 
-def _disk(pids: Iterable[int]) -> Moved | None:
+def _disk(pids: Iterable[int]) -> IOCounters | None:
     """Add up what processes had read from disks and written to them; who has ended counts for its parent."""
     found = [moved for pid in pids if (moved := _io(pid))]
     if not found:
         return None
-    return Moved(received=sum(read for read, _ in found), sent=sum(written for _, written in found))
+    return IOCounters(received=sum(read for read, _ in found), sent=sum(written for _, written in found))
 
 
 def _io(pid: int) -> tuple[int, int] | None:
@@ -95,7 +95,7 @@ def _io(pid: int) -> tuple[int, int] | None:
     return read, written - cancelled
 
 
-def _network(pids: Iterable[int]) -> Moved | None:
+def _network(pids: Iterable[int]) -> IOCounters | None:
     """Read the interface of the network that a container's processes are in; None when it is the machine's."""
     try:
         ours = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - no path, but a name
@@ -111,7 +111,7 @@ def _network(pids: Iterable[int]) -> Moved | None:
             name, _, counts = line.partition(b":")
             if name.strip() != b"lo":
                 count = counts.split()
-                return Moved(name=name.strip().decode(), received=int(count[0]), sent=int(count[8]))
+                return IOCounters(name=name.strip().decode(), received=int(count[0]), sent=int(count[8]))
     return None
 
 
@@ -125,14 +125,14 @@ def _memory(pids: Iterable[int]) -> int:
     return (own + shared) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _node(up: float) -> Use:
+def _node(up: float) -> Usage:
     # user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and fifth are work.
     with Path("/proc/stat").open() as stat:
         ticks = [int(each) for each in stat.readline().split()[1:9]]
     work = sum(ticks) - ticks[3] - ticks[4]
     with Path("/proc/meminfo").open() as lines:
         memory = {name: int(rest.split()[0]) * KIB for name, _, rest in (line.partition(":") for line in lines)}
-    return Use(
+    return Usage(
         cpu_seconds=work / os.sysconf("SC_CLK_TCK"),
         memory_bytes=memory["MemTotal"] - memory.get("MemAvailable", memory["MemFree"]),
         age_seconds=up,
@@ -167,7 +167,7 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 WORD = 4
 
 
-class Listeners:
+class ListeningSockets:
     """Looks up listening sockets and whose they are."""
 
     def __init__(self, blocking: Executor) -> None:
@@ -175,10 +175,10 @@ class Listeners:
 
     async def listens(self, shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
         """Tell whether a process below one of these shims listens at the address, or at all addresses."""
-        return await self._blocking.run(partial(is_theirs, shims, address, port))
+        return await self._blocking.run(partial(are_listening, shims, address, port))
 
 
-def is_theirs(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
+def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
     """Find the socket that a connection would reach, then look for it among the processes' files.
 
     Several may share the place (SO_REUSEPORT), and any of them may get the connection: all have to be theirs.
@@ -187,11 +187,11 @@ def is_theirs(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool
     if not sockets:
         return False
     table = processes()
-    children = children_in(table)
+    children = children_of(table)
     alive = [shim.pid for shim in shims if shim.pid in table and table[shim.pid].began == shim.start_ticks]
     missing = set(sockets)
     for root in alive:
-        for pid in below(root, children):
+        for pid in descendants(root, children):
             missing -= _held(pid, sockets)
             if not missing:
                 return True

@@ -33,8 +33,8 @@ def find_cgroups() -> Cgroups | None:
         return None
     found = _old(mounts, own) or _new(mounts)
     if found is not None:
-        sweep(found, time.time())
-        bound(found, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
+        remove_stale_cgroups(found, time.time())
+        limit_all_pods(found, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
     return found
 
 
@@ -49,7 +49,7 @@ def pids_for_pods(pid_max: Path = PID_MAX) -> int:
     return int(pid_max.read_text()) * 3 // 4
 
 
-def bound(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int) -> None:
+def limit_all_pods(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int) -> None:
     """Hold all pods together to what leaves the machine alive; where the kernel refuses, each pod's own limits stay.
 
     Of the CPUs they have as many shares as there are, as a kubelet has it: thousands of their processes count no more
@@ -104,7 +104,7 @@ def _can_make(folder: Path) -> bool:
     return os.access(folder / "cgroup.procs", os.W_OK)
 
 
-def sweep(cgroups: Cgroups, now: float) -> None:
+def remove_stale_cgroups(cgroups: Cgroups, now: float) -> None:
     """Remove groups whose last process has ended, but for young ones; the kernel refuses it for all others."""
     for folder in {cgroups.cpu, cgroups.memory, cgroups.pids}:
         for each in folder.iterdir() if folder.is_dir() else ():

@@ -36,7 +36,7 @@ class OpenPorts:
 
     def open(self, port: int, lead: Lead) -> None:
         """Listen, and lead whoever calls; HostError says why the port cannot be had."""
-        sock = listening(self.address, port)
+        sock = listen(self.address, port)
         self._tasks[port] = self.group.create_task(_serve(sock, lead), name=f"port-{port}")
         # Also when it ends before it has begun.
         self._tasks[port].add_done_callback(lambda _task: sock.close())
@@ -48,7 +48,7 @@ class OpenPorts:
         await asyncio.wait([task])
 
 
-def listening(address: str, port: int) -> socket.socket:
+def listen(address: str, port: int) -> socket.socket:
     """Give a socket that listens; HostError says what to do when it cannot."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:

@@ -47,9 +47,9 @@ from paceline.node.probes.workers import Checks
 from paceline.node.registration import Registration
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.runtime.exec_types import Run
-from paceline.node.volumes.reclaim import Reclaim
-from paceline.node.volumes.references import Sources, Tokens
-from paceline.node.volumes.refresh import Refresh
+from paceline.node.volumes.reclaim import VolumeReclaimer
+from paceline.node.volumes.references import Sources, TokenCache
+from paceline.node.volumes.refresh import VolumeRefresher
 from paceline.node.volumes.volumes import Mounts
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Agent:
     pods: Informer = field(init=False)
     _claims: Informer = field(init=False)
     _volumes: Informer = field(init=False)
-    _reclaim: Reclaim = field(init=False)
+    _reclaim: VolumeReclaimer = field(init=False)
     _starter: Starter = field(init=False)
     _devices: Devices = field(init=False)
     _evictions: Evictions = field(init=False)
@@ -155,8 +155,8 @@ class Agent:
             on_change=self.queue.add,
         )
 
-    def _make_reclaim(self) -> Reclaim:
-        return Reclaim(
+    def _make_reclaim(self) -> VolumeReclaimer:
+        return VolumeReclaimer(
             cluster=self.cluster,
             files=self.world.files,
             blocking=self.blocking,
@@ -179,7 +179,7 @@ class Agent:
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
             devices=self._devices,
-            tokens=Tokens(cluster=self.cluster, clock=self.world.clock),
+            tokens=TokenCache(cluster=self.cluster, clock=self.world.clock),
             networks=self.networks,
             mounts=self.mounts,
         )
@@ -211,7 +211,7 @@ class Agent:
             group.create_task(self._reclaim.run())
             group.create_task(self._clearing.run())
             group.create_task(self._evictions.run())
-            group.create_task(Refresh(starter=self._starter, pods=self.pods.cache).run())
+            group.create_task(VolumeRefresher(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
             try:
                 await run(self.queue, self.reconcile, workers=WORKERS)
@@ -225,7 +225,7 @@ class Agent:
 
     def _left_behind(self) -> frozenset[str]:
         """Name every pod that this machine has something of."""
-        made = [each.known() for each in (self.networks, self.mounts) if each is not None]
+        made = [each.pod_uids() for each in (self.networks, self.mounts) if each is not None]
         return frozenset(self.world.files.names(self.folders.pods)).union(*made)
 
     async def reconcile(self, uid: str) -> None:
@@ -469,7 +469,7 @@ class Agent:
     def _volume_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
         self._claim_changed(change, old, new)
         if new is not None:
-            self._reclaim.look(new)
+            self._reclaim.enqueue(new)
 
     def _environment_changed(self) -> None:
         """Look at pods that wait as if they had just begun to: what they wait for is another thing now."""

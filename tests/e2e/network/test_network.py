@@ -20,9 +20,9 @@ from typing import Any, cast
 import pytest
 
 from paceline.host import nftables
-from paceline.host.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
+from paceline.host.netlink import NetlinkSocket, attribute, delete_link, give_address, links, make_bridge, set_up
 from paceline.host.netlink import text as netlink_text
-from paceline.host.netns import RUN, Namespaces, cables, hardware, unmount_netns
+from paceline.host.netns import RUN, NetworkNamespaces, cables, hardware, unmount_netns
 from paceline.host.pod_bridge import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.support.manifests import pod, pytorch, text
@@ -86,7 +86,7 @@ def traces(home: Path) -> list[str]:
     found = [str(each) for each in RUN.glob(f"{name}*")]
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     found += [line for line in mounts if name in line or f"{home.name}/agent" in line]
-    with Line() as line:
+    with NetlinkSocket() as line:
         found += [each.name for each in (*links(line), *cables(line, name)) if each.name == name]
     return found
 
@@ -224,12 +224,12 @@ def elsewhere() -> Iterator[str]:
     """A machine behind this one: a server in a network of its own, on another bridge than the pods'."""
     name, gateway = "plelsewhere", ELSEWHERE.network_address + 1
     address = str(gateway + 1)
-    with alone(), Line() as line:
+    with alone(), NetlinkSocket() as line:
         make_bridge(line, name, hardware=hardware(gateway), mtu=1500)
         index = next(each.index for each in links(line) if each.name == name)
         give_address(line, index, IPv4Interface((int(gateway), ELSEWHERE.prefixlen)))
         set_up(line, index=index)
-        file = asyncio.run(Namespaces(bridge=name, subnet=ELSEWHERE, mtu=1500).make("elsewhere", address))
+        file = asyncio.run(NetworkNamespaces(bridge=name, subnet=ELSEWHERE, mtu=1500).make("elsewhere", address))
         with subprocess.Popen([sys.executable, "-c", JOIN + SERVE, file], stdout=subprocess.PIPE) as server:
             assert server.stdout is not None
             assert server.stdout.readline() == b"up\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paceline.host.netlink import Line
+from paceline.host.netlink import NetlinkSocket
 from paceline.host.netns import RUN, cables
 from paceline.host.pod_bridge import bridge_name
 from paceline.node.runtime.shim import start_ticks
@@ -126,7 +126,7 @@ def names(folder: Path) -> list[str]:
 
 
 def links(bridge: str) -> list[str]:
-    with Line() as line:
+    with NetlinkSocket() as line:
         return [each.alias for each in cables(line, bridge)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paceline.node.runtime import confinement, cri_log, shim
-from paceline.node.volumes.volumes import Mount, Volume
+from paceline.node.volumes.volumes import PodVolume, VolumeMount
 from paceline.testing.embedded import arguments, open_files
 from tests.e2e.support.containers import HOST, SECONDS, python
 
@@ -187,7 +187,7 @@ async def test_a_try_runs_once_however_often_it_is_started(container, tmp_path):
 
 def mount(file, target):
     file.touch()
-    return Mount(target=target, volume=Volume(source=file))
+    return VolumeMount(target=target, volume=PodVolume(source=file))
 
 
 async def test_the_intent_goes_with_the_start_because_it_may_hold_secrets(container):

@@ -73,7 +73,7 @@ def test_a_disk_of_another_machine_says_what_it_takes(cluster):
     if HOST.may_mount:
         assert "mount.nfs is not installed, and without it nfs cannot be mounted; install it with: " in said
     else:
-        assert "nfs can be mounted by a node agent that runs as root only" in said
+        assert "nfs can only be mounted if the node agent runs as root" in said
     cluster.kubectl("delete", "pod", "far", "--now")
 
 

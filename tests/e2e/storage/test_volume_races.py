@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.host.mounts import places
-from paceline.node.volumes.volumes import Mount, Volume
+from paceline.host.mounts import mount_points
+from paceline.node.volumes.volumes import PodVolume, VolumeMount
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.shell_pods import create, make_pod, run_pod, shell, show
 from tests.racing import LOOP, SECONDS, exchanging, rounds
@@ -26,12 +26,12 @@ def volume(tmp_path):
     return root
 
 
-def at(volume: Path, sub_path: str, **words) -> Mount:
-    return Mount(target="/data", volume=Volume(source=volume), name="v", sub_path=sub_path, **words)
+def at(volume: Path, sub_path: str, **words) -> VolumeMount:
+    return VolumeMount(target="/data", volume=PodVolume(source=volume), name="v", sub_path=sub_path, **words)
 
 
 def mounts_of_ours(tmp_path) -> list[str]:
-    return [place for place in places() if place.startswith(f"{tmp_path}/")]
+    return [place for place in mount_points() if place.startswith(f"{tmp_path}/")]
 
 
 @pytest.mark.parametrize("seconds", SECONDS)

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paceline.host.pod_bridge import recalled
+from paceline.host.pod_bridge import stored_choice
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.manifests import text
 
 
 def beside_pods(cluster: Embedded) -> str:
     """Give the address of this machine at which its pods reach it, and nobody else does."""
-    network = recalled(cluster.settings)
+    network = stored_choice(cluster.settings)
     return (network and network.gateway) or "127.0.0.1"
 
 

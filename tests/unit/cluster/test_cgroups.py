@@ -1,6 +1,6 @@
 """What earlier runs left in the kernel's tree is swept, and nothing that is only just being made."""
 
-from paceline.host.resources import YOUNG_SECONDS, sweep
+from paceline.host.resources import YOUNG_SECONDS, remove_stale_cgroups
 from paceline.node.runtime.cgroup_limits import Cgroups
 
 
@@ -10,8 +10,8 @@ def test_a_group_that_a_container_is_about_to_enter_is_not_swept(tmp_path):
     made = group.stat().st_mtime
     cgroups = Cgroups(version=2, cpu=tmp_path, memory=tmp_path, pids=tmp_path)
 
-    sweep(cgroups, made + YOUNG_SECONDS - 1)
+    remove_stale_cgroups(cgroups, made + YOUNG_SECONDS - 1)
     assert group.exists()
 
-    sweep(cgroups, made + YOUNG_SECONDS + 1)
+    remove_stale_cgroups(cgroups, made + YOUNG_SECONDS + 1)
     assert not group.exists()

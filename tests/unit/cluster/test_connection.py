@@ -9,7 +9,7 @@ import pytest
 
 from paceline.host import http_connection as subject
 from paceline.host.asgi_server import loopback_socket, serve
-from paceline.host.connection_limits import HEAD_BYTES, HEAD_FIELDS, Bounds, Front
+from paceline.host.connection_limits import HEAD_BYTES, HEAD_FIELDS, Bounds, ConnectionLimiter
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 
@@ -193,7 +193,7 @@ async def test_a_second_head_has_its_own_time(monkeypatch):
 
 
 async def test_half_sent_requests_give_way_to_a_client_that_behaves():
-    front = Front(Bounds(all=10, local=8, peer=4))
+    front = ConnectionLimiter(Bounds(all=10, local=8, peer=4))
     async with serving(front) as port:
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
         for _, writer in opened:
@@ -210,7 +210,7 @@ async def test_half_sent_requests_give_way_to_a_client_that_behaves():
 
 
 async def test_no_place_is_left_behind():
-    front = Front(Bounds(all=100, local=100, peer=100))
+    front = ConnectionLimiter(Bounds(all=100, local=100, peer=100))
     async with serving(front) as port:
         for sent in (GET + b"\r\n", GET + b"Connection: close\r\n\r\n", b"nonsense\r\n\r\n", b""):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -226,13 +226,13 @@ async def test_no_place_is_left_behind():
 async def test_a_websocket_does_not_end_as_an_idle_connection_does(port, monkeypatch):
     """A terminal in which nobody types is silent for longer than an idle connection may be."""
     upgraded = []
-    upgrade = subject.Connection.handle_websocket_upgrade
+    upgrade = subject.ServerConnection.handle_websocket_upgrade
 
     def noted(connection):
         upgraded.append(connection)
         upgrade(connection)
 
-    monkeypatch.setattr(subject.Connection, "handle_websocket_upgrade", noted)
+    monkeypatch.setattr(subject.ServerConnection, "handle_websocket_upgrade", noted)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         key = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"

@@ -166,4 +166,4 @@ async def test_a_port_that_somebody_has_is_told_to_be(port):
 
 async def test_an_address_that_the_machine_does_not_have_is_told_to_be_none():
     with pytest.raises(HostError, match="`paceline up --external-address` chooses another"):
-        tcp_proxy.listening("192.0.2.1", 0)
+        tcp_proxy.listen("192.0.2.1", 0)

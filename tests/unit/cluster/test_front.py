@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from paceline.host.connection_limits import LOCAL, Bounds, Front, peer_of
+from paceline.host.connection_limits import LOCAL, Bounds, ConnectionLimiter, peer_of
 
 BOUNDS = Bounds(all=8, local=5, peer=3)
 
@@ -13,7 +13,7 @@ class Connections:
     """Enters connections and notes which of them were closed."""
 
     def __init__(self, bounds=BOUNDS):
-        self.front = Front(bounds)
+        self.front = ConnectionLimiter(bounds)
         self.closed = []
 
     def enter(self, name, peer=LOCAL):

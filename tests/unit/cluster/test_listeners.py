@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from paceline.effects import ProcessHandle
-from paceline.host.proc_stats import is_theirs, sockets_at
+from paceline.host.proc_stats import are_listening, sockets_at
 from paceline.node.runtime.shim import boot_id, start_ticks
 
 LISTENS = """
@@ -44,30 +44,30 @@ def listener():
 def test_a_socket_of_ones_own_is_found_at_its_address_and_at_all(listener, address):
     who, port = listener(address)
 
-    assert is_theirs((who,), "127.200.0.1", port)
+    assert are_listening((who,), "127.200.0.1", port)
 
 
 def test_a_socket_at_another_address_is_not_reached(listener):
     who, port = listener("127.200.0.2")
 
-    assert not is_theirs((who,), "127.200.0.1", port)
+    assert not are_listening((who,), "127.200.0.1", port)
 
 
 def test_a_socket_of_somebody_else_is_not_theirs(listener):
     one, port = listener("0.0.0.0")
     other, _ = listener("0.0.0.0")
 
-    assert is_theirs((one, other), "127.200.0.1", port)
-    assert not is_theirs((other,), "127.200.0.1", port)
+    assert are_listening((one, other), "127.200.0.1", port)
+    assert not are_listening((other,), "127.200.0.1", port)
 
 
 def test_the_nearest_socket_is_the_one_that_counts(listener):
     """A connection reaches the one at the very address, whoever else listens on all."""
     who, port = listener("0.0.0.0")
     with socket.create_server(("127.200.0.1", port), reuse_port=True):
-        assert not is_theirs((who,), "127.200.0.1", port)
-        assert is_theirs((who,), "127.200.0.2", port)
-    assert is_theirs((who,), "127.200.0.1", port)
+        assert not are_listening((who,), "127.200.0.1", port)
+        assert are_listening((who,), "127.200.0.2", port)
+    assert are_listening((who,), "127.200.0.1", port)
 
 
 def test_a_place_that_is_shared_with_a_stranger_is_not_theirs(listener):
@@ -75,20 +75,20 @@ def test_a_place_that_is_shared_with_a_stranger_is_not_theirs(listener):
     who, port = listener("127.200.0.1")
     with socket.create_server(("127.200.0.1", port), reuse_port=True):
         assert len(sockets_at("127.200.0.1", port)) == 2
-        assert not is_theirs((who,), "127.200.0.1", port)
+        assert not are_listening((who,), "127.200.0.1", port)
 
 
 def test_what_a_child_listens_on_is_its_parents_too(listener):
     _, port = listener("0.0.0.0")
 
-    assert is_theirs((identity(os.getpid()),), "127.200.0.1", port)
+    assert are_listening((identity(os.getpid()),), "127.200.0.1", port)
 
 
 def test_a_later_process_with_the_same_pid_is_not_taken_for_it(listener):
     who, port = listener("0.0.0.0")
     before = ProcessHandle(pid=who.pid, start_ticks=who.start_ticks - 1, boot_id=who.boot_id)
 
-    assert not is_theirs((before,), "127.200.0.1", port)
+    assert not are_listening((before,), "127.200.0.1", port)
 
 
 def test_a_socket_that_takes_both_sorts_of_addresses_is_found():

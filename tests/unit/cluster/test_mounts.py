@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.cluster.host_facts import may_mount
-from paceline.host.mounts import RealMounts, places
+from paceline.host.mounts import RealMounts, mount_points
 from paceline.node.host_info import CannotStart
 from paceline.node.volumes.volumes import MountSpec
 
@@ -19,7 +19,7 @@ def opened(path):
 async def mounts(tmp_path):
     made = RealMounts(root=tmp_path / "mounts")
     yield made
-    for uid in made.known():
+    for uid in made.pod_uids():
         await made.unmount(uid)
 
 
@@ -28,10 +28,10 @@ async def test_memory_has_its_size_and_goes_with_its_pod(mounts):
     await mounts.mount(MEMORY, target)
     with pytest.raises(OSError, match="No space left"):
         (target / "big").write_bytes(bytes(100_000))
-    assert mounts.known() == {"pod"}
+    assert mounts.pod_uids() == {"pod"}
 
     await mounts.unmount("pod")
-    assert str(target) not in places()
+    assert str(target) not in mount_points()
     assert not (mounts.root / "pod").exists()
 
 
@@ -57,7 +57,7 @@ async def test_a_mount_in_use_is_let_go_of(mounts):
     with opened(target / "open"):
         await mounts.unmount("pod")
 
-    assert str(target) not in places()
+    assert str(target) not in mount_points()
 
 
 async def test_a_pod_without_mounts_is_fine(mounts):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.host.netlink import (
-    Line,
+    NetlinkSocket,
     attribute,
     attributes,
     find_link,
@@ -55,7 +55,7 @@ def test_an_answer_that_was_cut_off_does_no_harm(cut):
 
 
 def test_the_kernel_answers_questions_about_this_machine():
-    with Line() as line:
+    with NetlinkSocket() as line:
         names = {each.name for each in links(line)}
         loopback = find_link(line, "lo")
         assert find_link(line, "no-such-link") is None

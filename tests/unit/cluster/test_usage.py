@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from paceline.effects import ProcessHandle
-from paceline.host.proc_stats import below, children_in, measure, processes
+from paceline.host.proc_stats import children_of, descendants, measure, processes
 from paceline.node.runtime.shim import boot_id, start_ticks
 
 MIB = 2**20
@@ -57,7 +57,7 @@ def test_the_machine_is_measured():
 
 def test_children_are_found_below_their_parents(worker):
     table = processes()
-    family = list(below(worker.pid, children_in(table)))
+    family = list(descendants(worker.pid, children_of(table)))
 
     assert family[0] == worker.pid
     assert len(family) == 2

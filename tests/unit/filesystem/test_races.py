@@ -14,7 +14,7 @@ from paceline.client.event_recorder import Recorder
 from paceline.host.effects import RealChance, RealFiles
 from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import cri_log
-from paceline.node.volumes.reclaim import Reclaim
+from paceline.node.volumes.reclaim import VolumeReclaimer
 from paceline.podtools.object_store import Where, open_bucket
 from paceline.podtools.output_tree import look_at
 from paceline.podtools.reporting import StepFailed
@@ -140,7 +140,7 @@ async def test_the_folder_of_a_claim_is_removed_and_nothing_else(volume, outside
         ("", "astray"): released(key[1], volume / "mounted" / "sub" / ours.name),
         ("", "copied"): released("copied", outside / "inner"),
     }
-    reclaim = Reclaim(
+    reclaim = VolumeReclaimer(
         cluster=cluster,
         files=FILES,
         blocking=SimBlocking(),

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from paceline.cluster.host_facts import may_mount
-from paceline.host.mounts import RealMounts, places
+from paceline.host.mounts import RealMounts, mount_points
 from paceline.node.runtime.subpath_mounts import Binds
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
@@ -27,7 +27,7 @@ def part(volume, path):
 async def mounts(tmp_path):
     made = RealMounts(root=tmp_path / "mounts")
     yield made
-    for uid in made.known():
+    for uid in made.pod_uids():
         await made.unmount(uid)
 
 
@@ -61,12 +61,12 @@ async def test_what_a_killed_shim_left_mounted_goes_with_its_pod_and_the_volume_
     left = binds(mounts)
     for path in ("sub", "empty"):
         left.words(part(volume, path))
-    assert len([place for place in places() if place.startswith(str(mounts.root))]) == 2
-    assert mounts.known() == {"pod"}
+    assert len([place for place in mount_points() if place.startswith(str(mounts.root))]) == 2
+    assert mounts.pod_uids() == {"pod"}
 
     await mounts.unmount("pod")
 
-    assert not [place for place in places() if place.startswith(str(mounts.root))]
+    assert not [place for place in mount_points() if place.startswith(str(mounts.root))]
     assert not (mounts.root / "pod").exists()
     assert (volume / "sub" / "text").read_text() == "x"
     assert (volume / "empty").exists()
@@ -86,6 +86,6 @@ def test_the_same_part_again_is_mounted_once(mounts, volume):
     again = binds(mounts)
     again.words(part(volume, "sub"))
 
-    assert len([place for place in places() if place.startswith(str(mounts.root))]) == 1
+    assert len([place for place in mount_points() if place.startswith(str(mounts.root))]) == 1
     again.undo()
-    assert not [place for place in places() if place.startswith(str(mounts.root))]
+    assert not [place for place in mount_points() if place.startswith(str(mounts.root))]

@@ -8,7 +8,7 @@ from paceline.node.volumes.references import Sources, entries, references
 from tests.unit.node.pods import UID, container, pod
 
 KNOWN = {"A": "1", "NAME": "x y"}
-SOURCES = Sources(found={("configmap", "settings"): {"lr": b"0.1"}, ("secret", "keys"): {"token": b"t0p"}})
+SOURCES = Sources(entries={("configmap", "settings"): {"lr": b"0.1"}, ("secret", "keys"): {"token": b"t0p"}})
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_amounts_of_another_container_are_told():
 
 def test_bytes_are_no_variables():
     name = ("configmap", "mixed")
-    sources = Sources(found={name: {"text": b"a", "bytes": b"\x00"}}, binary={name: frozenset({"bytes"})})
+    sources = Sources(entries={name: {"text": b"a", "bytes": b"\x00"}}, binary={name: frozenset({"bytes"})})
     block, key = {"configMapRef": {"name": "mixed"}}, {"configMapKeyRef": {"name": "mixed", "key": "bytes"}}
 
     assert env_of(pod(), container(envFrom=[block]), sources) == {"text": "a"}

@@ -6,7 +6,7 @@ from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISION
 from paceline.client.event_recorder import Recorder
 from paceline.errors import ServiceUnavailable
 from paceline.node.host_info import Folders
-from paceline.node.volumes.reclaim import Reclaim, is_to_go
+from paceline.node.volumes.reclaim import VolumeReclaimer, is_removable
 from paceline.testing.sim.effects import SimBlocking, SimChance, SimClock, SimFiles
 
 UID = "0b2c3d4e-1111-4222-8333-444455556666"
@@ -47,7 +47,7 @@ def released(path, name=NAME):
 
 
 def reclaim(cluster, files, folders, volume):
-    return Reclaim(
+    return VolumeReclaimer(
         cluster=cluster,
         files=files,
         blocking=SimBlocking(),
@@ -74,7 +74,7 @@ async def test_a_folder_elsewhere_is_kept_with_its_volume(cluster, folders, tmp_
     files.make_folder(precious)
     volume = released(precious, name)
 
-    assert not is_to_go(volume, folders.claims)
+    assert not is_removable(volume, folders.claims)
     await reclaim(cluster, files, folders, volume).reconcile(("", name))
 
     assert files.exists(precious)

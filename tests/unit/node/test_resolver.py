@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.node.network.network import has_own_list, resolver_text
+from paceline.node.network.network import has_dns_config, resolv_conf_text
 from tests.unit.node.pods import container, pod
 
 MACHINE = "# by hand\nnameserver 10.0.0.1\nsearch lab.example.com\noptions ndots:1 rotate\n"
@@ -18,17 +18,19 @@ OWN = {
     [({}, False), ({"dnsPolicy": "Default"}, False), ({"dnsPolicy": "None"}, True), ({"dnsConfig": OWN}, True)],
 )
 def test_a_pod_that_says_nothing_has_the_machines_list(spec, has):
-    assert has_own_list(pod(container(), **spec)) is has
+    assert has_dns_config(pod(container(), **spec)) is has
 
 
 def test_a_pod_may_have_only_its_own():
     subject = pod(container(), dnsPolicy="None", dnsConfig=OWN)
 
-    assert resolver_text(subject, MACHINE) == ("search one.example.com\nnameserver 10.1.2.3\noptions ndots:2 edns0\n")
+    assert resolv_conf_text(subject, MACHINE) == (
+        "search one.example.com\nnameserver 10.1.2.3\noptions ndots:2 edns0\n"
+    )
 
 
 def test_a_pod_may_add_to_the_machines_and_its_options_win():
-    assert resolver_text(pod(container(), dnsConfig=OWN), MACHINE) == (
+    assert resolv_conf_text(pod(container(), dnsConfig=OWN), MACHINE) == (
         "search lab.example.com one.example.com\n"
         "nameserver 10.0.0.1\nnameserver 10.1.2.3\n"
         "options ndots:2 rotate edns0\n"

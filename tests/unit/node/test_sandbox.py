@@ -19,7 +19,7 @@ from paceline.node.runtime.sandbox import (
     options,
     passwd_text,
 )
-from paceline.node.volumes.volumes import Mount, Volume
+from paceline.node.volumes.volumes import PodVolume, VolumeMount
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container, pod
 
@@ -150,9 +150,9 @@ def test_a_user_without_a_home_gets_one_to_write_to():
 
 def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
     mounts = (
-        Mount(target="/dev/shm", volume=Volume(source=None, size=1024)),
-        Mount(target="/data/in", volume=Volume(source=Path("/disk")), sub_path="a", read_only=True),
-        Mount(target="/tmp", volume=Volume(source=Path("/scratch"))),
+        VolumeMount(target="/dev/shm", volume=PodVolume(source=None, size=1024)),
+        VolumeMount(target="/data/in", volume=PodVolume(source=Path("/disk")), sub_path="a", read_only=True),
+        VolumeMount(target="/tmp", volume=PodVolume(source=Path("/scratch"))),
     )
     said = words(replace(PLAIN, mounts=mounts))
 
@@ -163,10 +163,10 @@ def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
 
 def test_the_way_to_a_place_in_a_volume_is_looked_at_before_anything_is_made_there():
     mounts = (
-        Mount(target="/data", volume=Volume(source=Path("/disk")), name="d", sub_path="a"),
-        Mount(target="/data/x/y", volume=Volume(source=Path("/other"))),
-        Mount(target="/memory", volume=Volume(source=None)),
-        Mount(target="/memory/z", volume=Volume(source=Path("/other"))),
+        VolumeMount(target="/data", volume=PodVolume(source=Path("/disk")), name="d", sub_path="a"),
+        VolumeMount(target="/data/x/y", volume=PodVolume(source=Path("/other"))),
+        VolumeMount(target="/memory", volume=PodVolume(source=None)),
+        VolumeMount(target="/memory/z", volume=PodVolume(source=Path("/other"))),
     )
     made = options(replace(PLAIN, mounts=mounts, working_dir="/data/x/w"), HOST)
     looks = {word["place"]: word for word in made if isinstance(word, dict) and "inside" in word}
@@ -284,7 +284,7 @@ def test_a_missing_place_shows_no_folder_of_the_machine_that_is_not_shown_anyway
 
 
 def test_a_root_that_must_not_change_is_closed_after_the_last_mount():
-    mount = Mount(target="/tmp", volume=Volume(source=Path("/x")))
+    mount = VolumeMount(target="/tmp", volume=PodVolume(source=Path("/x")))
     said = words(replace(PLAIN, is_read_only=True))
 
     assert "--remount-ro /tmp --remount-ro /" in said

@@ -12,7 +12,7 @@ from paceline.node.network.pod_ports import PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.server.api import Kubelet
 from paceline.node.server.stats import Stats
-from paceline.node.server.streaming import Sessions
+from paceline.node.server.streaming import StreamingServer
 from paceline.testing.sim.effects import SimBlocking, sim_world
 from tests.unit.node.pods import HOST, UID, container, pod
 
@@ -42,7 +42,7 @@ def kubelet_over(sim, pods, **machine):
     return Kubelet(
         host=HOST,
         **shared,
-        sessions=Sessions(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
+        sessions=StreamingServer(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
         doors=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
         stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
         past=ArchivedLogs(archive=LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())),

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.node.runtime import shim
-from paceline.node.server.stats import Measured, Moved, Use
+from paceline.node.server.stats import IOCounters, Measurement, Usage
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.pods import UID, container, pod
 from tests.unit.node.test_serve import FOLDERS, ask, kubelet_over
@@ -23,9 +23,9 @@ class Place:
 
     def measure(self, shims):
         self.asked.append(shims)
-        own = Use(cpu_seconds=self.cpu, memory_bytes=3 * MIB, age_seconds=self.age)
-        node = Use(cpu_seconds=self.node_cpu, memory_bytes=9 * MIB, age_seconds=1000.0)
-        return Measured(containers=dict.fromkeys(shims, own), node=node)
+        own = Usage(cpu_seconds=self.cpu, memory_bytes=3 * MIB, age_seconds=self.age)
+        node = Usage(cpu_seconds=self.node_cpu, memory_bytes=9 * MIB, age_seconds=1000.0)
+        return Measurement(containers=dict.fromkeys(shims, own), node=node)
 
     async def begin(self):
         self.sim.files.make_folder(self.folder)
@@ -107,14 +107,14 @@ async def test_the_summary_is_asked_for_as_of_a_kubelet(place):
 async def test_x17_disk_and_network_are_told_where_they_are_known(place):
     await place.look(cpu=1.0, age=4.0)
     (unknown,) = place.app.stats.summary()["pods"]
-    own = Use(
+    own = Usage(
         cpu_seconds=2.0,
         memory_bytes=MIB,
         age_seconds=8.0,
-        disk=Moved(received=1, sent=2),
-        network=Moved(name="eth0", received=3, sent=4),
+        disk=IOCounters(received=1, sent=2),
+        network=IOCounters(name="eth0", received=3, sent=4),
     )
-    place.app.stats.measure = lambda shims: Measured(containers=dict.fromkeys(shims, own), node=own)
+    place.app.stats.measure = lambda shims: Measurement(containers=dict.fromkeys(shims, own), node=own)
     await place.look(cpu=2.0, age=8.0)
     (known,) = place.app.stats.summary()["pods"]
 

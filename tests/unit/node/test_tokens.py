@@ -13,7 +13,7 @@ from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import ACCOUNTS, NAMESPACES, PODS
 from paceline.cluster.crd_install import fixed_kinds
-from paceline.node.volumes.references import Tokens, asks_of
+from paceline.node.volumes.references import TokenCache, token_keys
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimClock, sim_world
@@ -62,7 +62,7 @@ async def make_pod(cluster, *sources):
 
 async def test_a_token_is_asked_for_once_and_anew_before_it_runs_out(cluster, sim):
     await make_account(cluster)
-    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, SOURCE), TokenCache(cluster=cluster, clock=sim.clock)
     first = (await tokens.of(pod))[API]
     sim.clock.advance(2880)
     assert (await tokens.of(pod))[API] == first
@@ -75,7 +75,7 @@ async def test_a_token_is_asked_for_once_and_anew_before_it_runs_out(cluster, si
 async def test_a_server_whose_clock_differs_has_no_say_in_when_a_token_is_renewed(cluster, sim, hours):
     await make_account(cluster)
     own = SimClock()
-    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=own)
+    pod, tokens = await make_pod(cluster, SOURCE), TokenCache(cluster=cluster, clock=own)
     sim.clock.jump(hours * 3600)
     first = (await tokens.of(pod))[API]
     own.advance(2880)
@@ -88,7 +88,7 @@ async def test_a_server_whose_clock_differs_has_no_say_in_when_a_token_is_renewe
 async def test_a_token_that_would_last_long_is_renewed_every_day(cluster, sim):
     await make_account(cluster)
     source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 10 * 24 * 3600}}
-    pod, tokens = await make_pod(cluster, source), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, source), TokenCache(cluster=cluster, clock=sim.clock)
     first = await tokens.of(pod)
     sim.clock.advance(timedelta(hours=24, seconds=1).total_seconds())
 
@@ -98,14 +98,14 @@ async def test_a_token_that_would_last_long_is_renewed_every_day(cluster, sim):
 async def test_every_audience_has_its_own(cluster, sim):
     await make_account(cluster)
     vault = {"serviceAccountToken": {"path": "vault", "audience": "vault"}}
-    pod, tokens = await make_pod(cluster, SOURCE, vault), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, SOURCE, vault), TokenCache(cluster=cluster, clock=sim.clock)
 
-    assert list(asks_of(pod)) == [API, ("vault", 3600)]
+    assert list(token_keys(pod)) == [API, ("vault", 3600)]
     assert len(set((await tokens.of(pod)).values())) == 2
 
 
 async def test_without_its_account_a_pod_has_none_and_with_it_it_has(cluster, sim):
-    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, SOURCE), TokenCache(cluster=cluster, clock=sim.clock)
     assert await tokens.of(pod) == {}
     await make_account(cluster)
 
@@ -114,19 +114,19 @@ async def test_without_its_account_a_pod_has_none_and_with_it_it_has(cluster, si
 
 async def test_a_pod_that_is_gone_has_none(cluster, sim):
     await make_account(cluster)
-    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, SOURCE), TokenCache(cluster=cluster, clock=sim.clock)
     await tokens.of(pod)
     await cluster.delete(PODS, ("default", "p"), {"gracePeriodSeconds": 0})
     assert await tokens.of(pod) != {}, "nobody has told yet"
-    tokens.keep(())
+    tokens.retain(())
 
     assert await tokens.of(pod) == {}
 
 
 async def test_the_token_of_another_pod_is_kept(cluster, sim):
     await make_account(cluster)
-    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=sim.clock)
+    pod, tokens = await make_pod(cluster, SOURCE), TokenCache(cluster=cluster, clock=sim.clock)
     first = await tokens.of(pod)
-    tokens.keep((uid_of(pod),))
+    tokens.retain((uid_of(pod),))
 
     assert await tokens.of(pod) == first

@@ -10,11 +10,11 @@ from paceline.apimachinery.builtin.storage_annotations import FOLDERS as FOLDERS
 from paceline.apimachinery.builtin.storage_annotations import PROVISIONED_BY, WAITING
 from paceline.node.host_info import CannotStart, Folders
 from paceline.node.volumes.references import Sources
-from paceline.node.volumes.volumes import MountSpec, Volume, VolumeLookup, mounted, mounts_of
+from paceline.node.volumes.volumes import MountSpec, PodVolume, VolumeLookup, mounted_volumes, mounts_of
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))
-SOURCES = Sources(found={("configmap", "settings"): {"lr": b"0.1", "b": b"2"}, ("secret", "keys"): {"t": b"0"}})
+SOURCES = Sources(entries={("configmap", "settings"): {"lr": b"0.1", "b": b"2"}, ("secret", "keys"): {"t": b"0"}})
 
 
 def claim(phase="Bound", volume="pv", *, waiting="", going=False):
@@ -76,8 +76,8 @@ WAITS = {
     "a claim that says why it waits": (shelf(claim("Pending", waiting="too small")), "to a volume: too small"),
     "a claim that lost its volume": (shelf(claim("Lost")), "its volume is gone"),
     "a claim that goes": (shelf(claim(going=True)), "can't start pod because PVC team/data is being deleted"),
-    "a volume that is gone": (shelf(claim()), "is not there"),
-    "a volume elsewhere": (shelf(claim(), volume(iscsi={"iqn": "x"})), "is no folder of this machine"),
+    "a volume that is gone": (shelf(claim()), "does not exist"),
+    "a volume elsewhere": (shelf(claim(), volume(iscsi={"iqn": "x"})), "is not a folder of this machine"),
 }
 
 
@@ -121,11 +121,11 @@ def test_config_maps_and_secrets_are_files_that_cannot_be_changed():
             {"configMap": {"name": "settings", "items": [{"key": "no", "path": "x"}]}},
             "references non-existent config key: no",
         ),
-        ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "../x"}]}}, "cannot be a file name"),
-        ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "/x"}]}}, "cannot be a file name"),
-        ({"iscsi": {"lun": 0}}, 'volume "v" : a volume of sort iscsi is not offered here; use a claim'),
+        ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "../x"}]}}, "is not a valid file name"),
+        ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "/x"}]}}, "is not a valid file name"),
+        ({"iscsi": {"lun": 0}}, 'volume "v" : volumes of type iscsi are not supported; use a claim'),
         ({"csi": {"driver": "far"}}, "driver name far not found in the list of registered CSI drivers"),
-        ({"nfs": {"server": "x"}}, "nfs can be mounted by a node agent that runs as root only"),
+        ({"nfs": {"server": "x"}}, "nfs can only be mounted if the node agent runs as root"),
     ],
 )
 def test_what_cannot_be_mounted_is_said(spec, said):
@@ -216,7 +216,7 @@ def test_a_claim_that_goes_stays_with_a_pod_that_runs():
 def test_what_a_folder_of_the_machine_must_be_is_passed_on(kind, make):
     (mount,) = mounts([{"name": "a", "hostPath": {"path": "/x", "type": kind}}], {"name": "a", "mountPath": "/a"})
 
-    assert mount.volume == Volume(source=Path("/x"), name="a", make=make, host_type=kind)
+    assert mount.volume == PodVolume(source=Path("/x"), name="a", make=make, host_type=kind)
 
 
 def test_memory_is_shared_by_all_containers_of_a_pod():
@@ -261,7 +261,7 @@ def test_only_volumes_that_are_mounted_count():
     names = [{"name": name, "emptyDir": {}} for name in "abc"]
     subject = pod(container(volumeMounts=[{"name": "c", "mountPath": "/c"}]), volumes=names, initContainers=[first])
 
-    assert [(index, spec["name"]) for index, spec in mounted(subject)] == [(1, "b"), (2, "c")]
+    assert [(index, spec["name"]) for index, spec in mounted_volumes(subject)] == [(1, "b"), (2, "c")]
 
 
 def test_a_projected_volume_holds_what_all_its_sources_do():

@@ -12,7 +12,7 @@ from paceline.apimachinery.pods import containers_of, is_terminal
 from paceline.apimachinery.quantity import canonical, whole
 from paceline.effects import Executor, Files
 from paceline.node.host_info import Folders, Host
-from paceline.node.volumes.volumes import has_begun
+from paceline.node.volumes.volumes import has_started
 
 # As often a kubelet looks.
 PERIOD_SECONDS = 10.0
@@ -65,7 +65,7 @@ class Evictions:
 
     def _is_concerned(self, pod: Object) -> bool:
         is_mine = pod["spec"].get("nodeName") == self.host.name
-        return is_mine and not is_terminal(pod) and has_begun(pod)
+        return is_mine and not is_terminal(pod) and has_started(pod)
 
     async def _look(self, pod: Object) -> None:
         uid = uid_of(pod)

@@ -17,15 +17,23 @@ from paceline.node.images import Images
 from paceline.node.lifecycle.state_files import MESSAGE, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import LogArchive
-from paceline.node.network.network import Networks, has_own_list, resolver_text
-from paceline.node.network.pod_hosts import Hosts, machine_name, no_sandbox
+from paceline.node.network.network import Networks, has_dns_config, resolv_conf_text
+from paceline.node.network.pod_hosts import Hosts, machine_name, sandbox_failed
 from paceline.node.runtime import cgroup_limits, sandbox, shim
 from paceline.node.runtime.confinement import capabilities_of, confinement_of, is_private, path_in_sandbox, user_of
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.volumes.projection import FAILED
-from paceline.node.volumes.references import Sources, Tokens, read_sources
+from paceline.node.volumes.references import Sources, TokenCache, read_sources
 from paceline.node.volumes.setup import make_sub_path, make_volume
-from paceline.node.volumes.volumes import Mounts, Volume, VolumeLookup, mounted, mounts_of, not_made, volume_of
+from paceline.node.volumes.volumes import (
+    Mounts,
+    PodVolume,
+    VolumeLookup,
+    mount_failed,
+    mounted_volumes,
+    mounts_of,
+    volume_of,
+)
 
 NOT_CREATED = "CreateContainerError"
 # The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
@@ -63,7 +71,7 @@ class Starter:
     find_sandbox: Callable[[], str | None]
     devices: Devices
     history: LogArchive
-    tokens: Tokens
+    tokens: TokenCache
     # None where pods share the machine's network.
     networks: Networks | None = None
     # None where the agent may not mount anything.
@@ -107,12 +115,12 @@ class Starter:
         """
         machine_name(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
-            raise no_sandbox(SHARED_PROCESSES)
+            raise sandbox_failed(SHARED_PROCESSES)
         sources = await read_sources(self.cluster, pod, self.tokens)
         shelf = self.shelf(sources)
         pod = self._with_addresses(pod)
         told: list[str] = []
-        for index, spec in mounted(pod):
+        for index, spec in mounted_volumes(pod):
             try:
                 volume = volume_of(pod, index, spec, shelf)
                 self._refuse_private(spec, volume)
@@ -127,13 +135,13 @@ class Starter:
             raise CannotStart(FAILED, "; ".join(told), told=tuple(told))
         return sources
 
-    def _sign(self, volume: Volume) -> None:
+    def _sign(self, volume: PodVolume) -> None:
         """Say beside volumes in memory whose they are: they outlast a cluster's folder that somebody removes."""
         if volume.is_memory and volume.source is not None:
             home = str(self.folders.root.parent).encode()
             self.world.files.overwrite(volume.source.parent / MEMORY_OWNER, home, 0o600)
 
-    def _refuse_private(self, spec: Mapping[str, Any], volume: Volume) -> None:
+    def _refuse_private(self, spec: Mapping[str, Any], volume: PodVolume) -> None:
         """Refuse a folder of the machine that lies in the cluster's own; those of claims are below its volumes."""
         if volume.source is None or not any(word in spec for word in ("hostPath", "persistentVolumeClaim")):
             return
@@ -142,15 +150,15 @@ class Starter:
         is_claim = "persistentVolumeClaim" in spec and path.is_relative_to(claims) and path != claims
         if is_private(PurePosixPath(path), self.host) and not is_claim:
             said = f"{volume.source} lies in the cluster's own folder, which holds its keys and other pods' data"
-            raise not_made(volume.name, f"{said}; use a claim, or a folder elsewhere")
+            raise mount_failed(volume.name, f"{said}; use a claim, or a folder elsewhere")
 
-    async def _mount(self, volume: Volume) -> None:
+    async def _mount(self, volume: PodVolume) -> None:
         if volume.mounted is None or volume.source is None or self.mounts is None:
             return
         try:
             await self.mounts.mount(volume.mounted, volume.source)
         except CannotStart as error:
-            raise not_made(volume.name, str(error)) from error
+            raise mount_failed(volume.name, str(error)) from error
 
     async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
         """Work out what a container's sandbox is made from; CannotStart says what is missing."""
@@ -197,7 +205,7 @@ class Starter:
 
     def _resolver(self, pod: Object) -> str:
         """Give the file of a pod's name servers; empty when it is the machine's own."""
-        if has_own_list(pod):
+        if has_dns_config(pod):
             return str(self.folders.etc(uid_of(pod)) / "resolv.conf")
         return self.hosts.network.resolver if self.hosts.is_apart(pod) else ""
 
@@ -230,9 +238,9 @@ class Starter:
         # Whoever the container runs as may write its last words.
         files.overwrite(launch.message, b"", 0o666)
         self.history.write_metadata(pod)
-        if has_own_list(pod):
+        if has_dns_config(pod):
             files.make_folder(Path(launch.resolver).parent)
-            files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())
+            files.overwrite(Path(launch.resolver), resolv_conf_text(pod, self._name_servers(pod)).encode())
         for mount in launch.mounts:
             make_sub_path(files, mount, launch.message.parent.parent.name)
         self.hosts.flush()

@@ -31,7 +31,7 @@ class Networks(Protocol):
         """Take a pod's network away, now that nothing runs in it; none is fine."""
         ...
 
-    def known(self) -> frozenset[str]:
+    def pod_uids(self) -> frozenset[str]:
         """Name the pods that have one."""
         ...
 
@@ -88,18 +88,18 @@ class PodNetwork:
 SHARED_NETWORK = PodNetwork()
 
 
-def wants_host(pod: Object) -> bool:
+def uses_host_network(pod: Object) -> bool:
     """Tell whether a pod asks for the machine's own network."""
     return bool((pod.get("spec") or {}).get("hostNetwork"))
 
 
-def has_own_list(pod: Object) -> bool:
+def has_dns_config(pod: Object) -> bool:
     """Tell whether a pod says something about its name servers."""
     spec = pod.get("spec") or {}
     return spec.get("dnsPolicy") == "None" or bool(spec.get("dnsConfig"))
 
 
-def resolver_text(pod: Object, machine: str) -> str:
+def resolv_conf_text(pod: Object, machine: str) -> str:
     """Write a pod's list: only its own words when it wants none else, or the machine's with its own added."""
     spec = pod.get("spec") or {}
     own = spec.get("dnsConfig") or {}

@@ -16,7 +16,7 @@ from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
 from paceline.errors import Conflict
 from paceline.node.host_info import CannotStart, Folders
-from paceline.node.network.network import API_NAMES, SHARED_NETWORK, PodNetwork, wants_host
+from paceline.node.network.network import API_NAMES, SHARED_NETWORK, PodNetwork, uses_host_network
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def stable_name(pod: Object) -> StableName:
     return StableName(namespace_of(pod), subdomain, hostname, own)
 
 
-def no_sandbox(why: str) -> CannotStart:
+def sandbox_failed(why: str) -> CannotStart:
     """Say that a pod as a whole cannot be what it wants to be, as a kubelet does."""
     said = f"Failed to create pod sandbox: {why}"
     return CannotStart("FailedCreatePodSandBox", said, told=(said,))
@@ -91,7 +91,7 @@ def machine_name(pod: Object) -> str:
     if len(full) > MAX_MACHINE_NAME:
         said = f"failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long"
         why = f"{MAX_MACHINE_NAME} characters is the max, {len(full)} characters requested"
-        raise no_sandbox(f"{said} ({why})")
+        raise sandbox_failed(f"{said} ({why})")
     return full
 
 
@@ -149,7 +149,7 @@ class Hosts:
         """Learn of a pod."""
         name = stable_name(pod)
         self._pods.setdefault(name, set()).add(uid_of(pod))
-        if wants_host(pod):
+        if uses_host_network(pod):
             self._on_host.add(name)
         if text := aliases_text(pod):
             self._aliases[uid_of(pod)] = (name.group, text)
@@ -182,7 +182,7 @@ class Hosts:
 
     def address(self, pod: Object) -> str:
         """Give the address of a pod that was added; Conflict when it has gone since."""
-        if self.network.is_own and wants_host(pod):
+        if self.network.is_own and uses_host_network(pod):
             return self.network.gateway
         name = stable_name(pod)
         if name not in self._addresses:
@@ -191,7 +191,7 @@ class Hosts:
 
     def is_apart(self, pod: Object) -> bool:
         """Tell whether a pod has a network of its own."""
-        return self.network.is_own and not wants_host(pod)
+        return self.network.is_own and not uses_host_network(pod)
 
     def path(self, pod: Object) -> Path:
         """Say where the hosts file of a pod lies."""

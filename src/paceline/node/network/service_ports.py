@@ -21,7 +21,7 @@ Port = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServicePort:
+class ExternalPort:
     """A port of the machine that leads to one of a service's."""
 
     port: int
@@ -36,7 +36,7 @@ class ServicePort:
 class PortAssignment:
     """All entrances by their port, and why some services have none of their own numbers."""
 
-    entrances: Mapping[int, ServicePort] = field(default_factory=dict)
+    entrances: Mapping[int, ExternalPort] = field(default_factory=dict)
     refused: Mapping[Key, str] = field(default_factory=dict)
 
 
@@ -119,18 +119,18 @@ def is_source_allowed(service: Object, peer: str, *, is_high: bool) -> bool:
     return any(ip_address(peer) in ip_network(str(each).strip(), strict=False) for each in ranges)
 
 
-def _high(service: Object) -> Iterator[ServicePort]:
+def _high(service: Object) -> Iterator[ExternalPort]:
     for port in _ports(service["spec"]):
         if port.get("nodePort"):
-            yield ServicePort(port=port["nodePort"], service=key_of(service), number=port["port"], is_high=True)
+            yield ExternalPort(port=port["nodePort"], service=key_of(service), number=port["port"], is_high=True)
 
 
-def _fronts(service: Object) -> Iterator[ServicePort]:
+def _fronts(service: Object) -> Iterator[ExternalPort]:
     for port in _ports(service["spec"]):
-        yield ServicePort(port=port["port"], service=key_of(service), number=port["port"], is_high=False)
+        yield ExternalPort(port=port["port"], service=key_of(service), number=port["port"], is_high=False)
 
 
-def _taken(front: ServicePort, entrances: Mapping[int, ServicePort], address: str) -> str:
+def _taken(front: ExternalPort, entrances: Mapping[int, ExternalPort], address: str) -> str:
     """Say who has a port already; nothing when nobody does."""
     holder = entrances.get(front.port)
     if holder is None:

@@ -20,8 +20,8 @@ from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Random
 from paceline.errors import HostError, NotFound
 from paceline.node.network.service_ports import (
+    ExternalPort,
     PortAssignment,
-    ServicePort,
     assign_ports,
     backend_order,
     backends_of,
@@ -71,7 +71,7 @@ class ServiceProxy:
     queue: WorkQueue[str] = field(init=False)
     _services: Informer = field(init=False)
     # What listens, by its port.
-    _open: dict[int, ServicePort] = field(init=False, default_factory=dict)
+    _open: dict[int, ExternalPort] = field(init=False, default_factory=dict)
     # Why ports that are wanted do not listen.
     _shut: dict[int, str] = field(init=False, default_factory=dict)
     # What was last told of a service, by its uid, so that it is told once.
@@ -118,7 +118,7 @@ class ServiceProxy:
             else:
                 self._open[port] = entrance
 
-    async def lead(self, entrance: ServicePort, peer: str) -> Address | None:
+    async def lead(self, entrance: ExternalPort, peer: str) -> Address | None:
         """Find a pod for a caller: one that is ready, and of whose programs one listens."""
         service = self._services.cache.get(entrance.service)
         if service is None or not is_source_allowed(service, peer, is_high=entrance.is_high):

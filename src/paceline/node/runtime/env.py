@@ -71,7 +71,7 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
     prefix = str(block.get("prefix") or "")
     for field, kind in (("configMapRef", "configmap"), ("secretRef", "secret")):
         if reference := block.get(field):
-            data = sources.words(kind, reference["name"])
+            data = sources.text(kind, reference["name"])
             if data is None and not reference.get("optional"):
                 raise CannotStart(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
             return [(prefix + key, value.decode(errors="replace")) for key, value in (data or {}).items()]
@@ -92,7 +92,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple
 
 
 def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: str) -> str | None:
-    data = sources.words(kind, reference["name"])
+    data = sources.text(kind, reference["name"])
     value = None if data is None else data.get(reference["key"])
     if value is not None:
         return value.decode(errors="replace")

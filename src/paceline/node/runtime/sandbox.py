@@ -12,7 +12,7 @@ from paceline.node.runtime import confinement, subreaper
 from paceline.node.runtime.confinement import BECOMING, CONFINED, EVERYTHING, Confinement, User
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.runtime.shim import PLAIN_END
-from paceline.node.volumes.volumes import Mount
+from paceline.node.volumes.volumes import VolumeMount
 
 # Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
 SHARED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "ld.so.conf.d", "pki", "ssl")
@@ -45,7 +45,7 @@ class Launch:
     environment: Environment
     env: tuple[tuple[str, str], ...]
     command: tuple[str, ...]
-    mounts: tuple[Mount, ...]
+    mounts: tuple[VolumeMount, ...]
     # The pod's hosts file, and the file for the container's last words.
     hosts: Path
     message: Path
@@ -349,7 +349,7 @@ def _lacking(launch: Launch) -> Iterator[str]:
         yield "readOnlyRootFilesystem cannot be had without a sandbox"
 
 
-def _is_there(mount: Mount) -> bool:
+def _is_there(mount: VolumeMount) -> bool:
     """Tell whether a program finds a volume at its place anyway: a folder of the machine under its own name."""
     if mount.target.startswith(UNASKED):
         return True

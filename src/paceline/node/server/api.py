@@ -23,7 +23,7 @@ from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import Run
 from paceline.node.server.stats import Stats
-from paceline.node.server.streaming import NoContainer, Sessions
+from paceline.node.server.streaming import ContainerNotFound, StreamingServer
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -41,7 +41,7 @@ class Kubelet:
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
-    sessions: Sessions
+    sessions: StreamingServer
     doors: PodPortProxy
     stats: Stats
     past: ArchivedLogs
@@ -65,7 +65,7 @@ class Kubelet:
                 await self._meet(parts, scope, receive, sending)
             else:
                 await self._serve(parts, scope, receive, sending)
-        except NoContainer as error:
+        except ContainerNotFound as error:
             await _answer(send, error.code, str(error).encode(), PLAIN, is_denial=scope["type"] == "websocket")
         except PacelineError as error:
             body = json.dumps(_status(error)).encode()
@@ -145,7 +145,7 @@ class Kubelet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class HostFunctions:
     """What the agent's API needs of the machine beside the world."""
 
     run: Run
@@ -153,7 +153,7 @@ class Machine:
     stats: Stats
 
 
-def make_doors(agent: Agent, machine: Machine) -> PodPortProxy:
+def make_port_proxy(agent: Agent, machine: HostFunctions) -> PodPortProxy:
     """Lead to the pods of an agent."""
     return PodPortProxy(
         world=agent.world,
@@ -165,7 +165,7 @@ def make_doors(agent: Agent, machine: Machine) -> PodPortProxy:
     )
 
 
-def make_app(agent: Agent, machine: Machine) -> Kubelet:
+def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
     """Serve what an agent knows."""
     world, folders, pods = agent.world, agent.folders, agent.pods.cache
     return Kubelet(
@@ -173,10 +173,10 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
         host=agent.host,
         folders=folders,
         pods=pods,
-        sessions=Sessions(
+        sessions=StreamingServer(
             world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
         ),
-        doors=make_doors(agent, machine),
+        doors=make_port_proxy(agent, machine),
         stats=machine.stats,
         past=ArchivedLogs(archive=agent.starter.history),
     )

@@ -35,7 +35,7 @@ MAX_SIDE = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class StreamRequest:
     """What a client asks of an exec or attach."""
 
     command: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class Wanted:
         return self.stdout if output == STDOUT else self.stderr and not self.tty
 
 
-def wanted(pairs: list[tuple[str, str]]) -> Wanted:
+def stream_request(pairs: list[tuple[str, str]]) -> StreamRequest:
     """Read the query of an exec or attach; BadRequest says what is wrong with it."""
     # As Kubernetes reads flags: whatever does not say no says yes.
     flags = {name: value.lower() not in {"0", "false"} for name, value in pairs}
-    asked = Wanted(
+    asked = StreamRequest(
         command=tuple(value for name, value in pairs if name == "command"),
         stdin=flags.get("stdin", False),
         stdout=flags.get("stdout", False),
@@ -65,14 +65,14 @@ def wanted(pairs: list[tuple[str, str]]) -> Wanted:
     return asked
 
 
-def chosen(offered: list[str]) -> str | None:
+def choose_protocol(offered: list[str]) -> str | None:
     """Choose how to talk: the newest way that the client offers too; one who offers none is talked to the old way."""
     if not offered:
         return ""
     return next((each for each in PROTOCOLS if each in offered), None)
 
 
-class Line:
+class ChannelSocket:
     """A client's WebSocket, seen as channels."""
 
     def __init__(self, receive: Receive, send: Send, protocol: str) -> None:
@@ -82,12 +82,12 @@ class Line:
         self._can_close = protocol.startswith("v5.")
         self._has_status = protocol.startswith(("v4.", "v5."))
 
-    async def open(self, protocol: str, asked: Wanted) -> None:
+    async def open(self, protocol: str, asked: StreamRequest) -> None:
         """Accept the client, and let it know that it is heard; one that is gone is heard of when it is listened to."""
         with suppress(OSError):
             await self._open(protocol, asked)
 
-    async def _open(self, protocol: str, asked: Wanted) -> None:
+    async def _open(self, protocol: str, asked: StreamRequest) -> None:
         await self._send({"type": "websocket.accept", "subprotocol": protocol or None})
         await self.write(STDOUT if asked.stdout else STDERR if asked.shows(STDERR) else ERROR, b"")
 
@@ -131,7 +131,7 @@ class Line:
         return (data[0], bytes(data[1:])) if data else None
 
 
-class Source(Protocol):
+class OutputSource(Protocol):
     """Something whose output can be shown and that has an end."""
 
     def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
@@ -139,23 +139,23 @@ class Source(Protocol):
         ...
 
 
-async def serve_command(line: Line, command: Command, asked: Wanted) -> None:
+async def serve_command(line: ChannelSocket, command: Command, asked: StreamRequest) -> None:
     """Connect a client and a command until one of them ends; the command never outlives the client."""
     try:
         async with asyncio.TaskGroup() as group:
-            showing = group.create_task(show(line, command, asked))
+            showing = group.create_task(send_output(line, command, asked))
             hearing = group.create_task(_hear(line, command))
             await asyncio.wait((showing, hearing), return_when=asyncio.FIRST_COMPLETED)
             hearing.cancel()
             if not showing.done():
                 showing.cancel()
                 return
-        await line.end(status_of(await command.code(), asked.command))
+        await line.end(exit_status(await command.code(), asked.command))
     finally:
         command.close()
 
 
-async def show(line: Line, source: Source, asked: Wanted) -> None:
+async def send_output(line: ChannelSocket, source: OutputSource, asked: StreamRequest) -> None:
     """Pass output on to its end, or until the client is gone."""
     output = source.output()
     try:
@@ -168,13 +168,13 @@ async def show(line: Line, source: Source, asked: Wanted) -> None:
         await output.aclose()
 
 
-async def hear_nothing(line: Line) -> None:
+async def wait_for_close(line: ChannelSocket) -> None:
     """Wait until the client hangs up, whatever it says."""
     async for _ in line.pieces():
         pass
 
 
-async def _hear(line: Line, command: Command) -> None:
+async def _hear(line: ChannelSocket, command: Command) -> None:
     async for channel, data in line.pieces():
         if channel == STDIN:
             await command.write(data)
@@ -196,7 +196,7 @@ def _size(data: bytes) -> tuple[int, int] | None:
 SUCCESS: Mapping[str, Any] = {"metadata": {}, "status": "Success"}
 
 
-def status_of(code: int, command: tuple[str, ...]) -> Object:
+def exit_status(code: int, command: tuple[str, ...]) -> Object:
     """Say how a command ended, as Kubernetes says it."""
     if code == 0:
         return dict(SUCCESS)
@@ -210,12 +210,12 @@ def status_of(code: int, command: tuple[str, ...]) -> Object:
     }
 
 
-def status_of_failure(error: NotRun) -> Object:
+def exec_failure_status(error: NotRun) -> Object:
     """Say that a command was not run, as Kubernetes says it."""
     return _internal(f"error executing command in container: failed to exec in container: {error}")
 
 
-def status_of_nobody(why: str) -> Object:
+def upgrade_failure_status(why: str) -> Object:
     """Say that there is nobody at the other end, as Kubernetes says it."""
     return _internal(f"unable to upgrade connection: {why}")
 

@@ -104,7 +104,7 @@ class VolumeUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class IOCounters:
     """Bytes that came in and went out so far."""
 
     received: int
@@ -114,7 +114,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Usage:
     """What something has used so far, and has now."""
 
     cpu_seconds: float
@@ -122,21 +122,21 @@ class Use:
     # For how long it has been there.
     age_seconds: float
     # What was read from disks and written to them; None where nobody may know.
-    disk: Moved | None = None
+    disk: IOCounters | None = None
     # What came and went over the network of its pod; None where it has none of its own.
-    network: Moved | None = None
+    network: IOCounters | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """What one look at the machine found: containers go by their shims."""
 
-    containers: Mapping[ProcessHandle, Use]
-    node: Use
+    containers: Mapping[ProcessHandle, Usage]
+    node: Usage
 
 
 # Looks at the processes below each of these shims, and at the machine.
-Measure = Callable[[frozenset[ProcessHandle]], Measured]
+Measure = Callable[[frozenset[ProcessHandle]], Measurement]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Sample:
 
     at: datetime
     moment: float
-    measured: Measured
+    measured: Measurement
     # The pods that had running containers, with these by name.
     pods: tuple[tuple[Object, tuple[tuple[str, ProcessHandle], ...]], ...]
 
@@ -207,7 +207,7 @@ class Stats:
         more = {**_network(running, last), **({"volume": volumes} if volumes else {})}
         return {"podRef": about, "containers": containers, **more}
 
-    def _told(self, last: Sample, pick: Callable[[Measured], Use | None]) -> Object:
+    def _told(self, last: Sample, pick: Callable[[Measurement], Usage | None]) -> Object:
         now = pick(last.measured)
         if now is None:
             return {}
@@ -237,7 +237,7 @@ class Stats:
         )
 
 
-def _disk(moved: Moved | None, last: Sample) -> Object:
+def _disk(moved: IOCounters | None, last: Sample) -> Object:
     """Tell what was read and written; a kubelet leaves that to others."""
     if moved is None:
         return {}
@@ -254,5 +254,5 @@ def _network(running: tuple[tuple[str, ProcessHandle], ...], last: Sample) -> Ob
     return {"network": {"time": to_wire(last.at), **bytes_of, "interfaces": [bytes_of]}}
 
 
-def _container(who: ProcessHandle, measured: Measured) -> Use | None:
+def _container(who: ProcessHandle, measured: Measurement) -> Usage | None:
     return measured.containers.get(who)

@@ -20,26 +20,26 @@ from paceline.node.runtime.sandbox import Launch
 from paceline.node.server.remotecommand import (
     PROTOCOLS,
     SUCCESS,
-    Line,
+    ChannelSocket,
     Receive,
     Send,
-    Wanted,
-    chosen,
-    hear_nothing,
+    StreamRequest,
+    choose_protocol,
+    exec_failure_status,
+    send_output,
     serve_command,
-    show,
-    status_of_failure,
-    status_of_nobody,
-    wanted,
+    stream_request,
+    upgrade_failure_status,
+    wait_for_close,
 )
 
 
-class NoContainer(HostError):
+class ContainerNotFound(HostError):
     """No such container runs. A kubelet says it in plain text, and kubectl shows it so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sessions:
+class StreamingServer:
     """Opens the lines that clients ask for."""
 
     world: Effects
@@ -52,17 +52,17 @@ class Sessions:
     async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve a WebSocket whose `websocket.connect` has been received; what is wrong with it is raised before."""
         asked, key, container = self._read(parts, scope)
-        protocol = chosen(scope["subprotocols"])
+        protocol = choose_protocol(scope["subprotocols"])
         if protocol is None:
             raise BadRequest(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
-        line = Line(receive, send, protocol)
+        line = ChannelSocket(receive, send, protocol)
         try:
             # Found before the client knows that it is heard: it is to see all that comes after.
-            output = Output(self.world.files, self._running(key, container)[-1])
-        except NoContainer as error:
+            output = ContainerOutput(self.world.files, self._running(key, container)[-1])
+        except ContainerNotFound as error:
             # The line is opened all the same, as a server in between a client and a kubelet has to.
             await line.open(protocol, asked)
-            await line.end(status_of_nobody(str(error)))
+            await line.end(upgrade_failure_status(str(error)))
             return
         await line.open(protocol, asked)
         if parts[0] == "exec":
@@ -70,16 +70,16 @@ class Sessions:
         else:
             await _attach(line, asked, output)
 
-    def check(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
+    def check(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[StreamRequest, Key, str]:
         """Read what is asked for, and see that its container runs."""
         asked, key, container = self._read(parts, scope)
         self._running(key, container)
         return asked, key, container
 
-    def _read(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
+    def _read(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[StreamRequest, Key, str]:
         what, namespace, pod, container = parts
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        asked, key = wanted(pairs), (namespace, pod)
+        asked, key = stream_request(pairs), (namespace, pod)
         if what == "exec" and not asked.command:
             raise BadRequest("you must specify at least one command for the container")
         if what == "attach" and asked.stdin:
@@ -87,16 +87,16 @@ class Sessions:
             raise BadRequest(f"{said}; leave out -i, or use exec")
         return asked, key, container
 
-    async def _exec(self, line: Line, asked: Wanted, key: Key, container: str) -> None:
+    async def _exec(self, line: ChannelSocket, asked: StreamRequest, key: Key, container: str) -> None:
         try:
             pod, spec, who, _ = self._running(key, container)
             launch = await self.launch(pod, spec)
             order = order_for(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
             command = await self.run(replace(order, has_input=asked.stdin))
         except CannotStart as error:
-            await line.end(status_of_failure(NotRun(str(error))))
-        except (NotRun, NoContainer) as error:
-            await line.end(status_of_failure(NotRun(str(error))))
+            await line.end(exec_failure_status(NotRun(str(error))))
+        except (NotRun, ContainerNotFound) as error:
+            await line.end(exec_failure_status(NotRun(str(error))))
         else:
             await serve_command(line, command, asked)
 
@@ -109,7 +109,7 @@ class Sessions:
         found = read_try(self.world.files, self.world.processes, folder) if folder else None
         who = _keeper(found)
         if spec is None or folder is None or who is None:
-            raise NoContainer(f'container not found ("{container}")')
+            raise ContainerNotFound(f'container not found ("{container}")')
         return pod, spec, who, folder
 
 
@@ -120,10 +120,10 @@ def _keeper(found: Try | None) -> ProcessHandle | None:
     return found.started.identity
 
 
-async def _attach(line: Line, asked: Wanted, output: "Output") -> None:
+async def _attach(line: ChannelSocket, asked: StreamRequest, output: "ContainerOutput") -> None:
     async with asyncio.TaskGroup() as group:
-        showing = group.create_task(show(line, output, asked))
-        hearing = group.create_task(hear_nothing(line))
+        showing = group.create_task(send_output(line, output, asked))
+        hearing = group.create_task(wait_for_close(line))
         await asyncio.wait((showing, hearing), return_when=asyncio.FIRST_COMPLETED)
         hearing.cancel()
         if not showing.done():
@@ -132,7 +132,7 @@ async def _attach(line: Line, asked: Wanted, output: "Output") -> None:
     await line.end(dict(SUCCESS))
 
 
-class Output:
+class ContainerOutput:
     """What a container writes from now on to its end, told apart by where it writes it to."""
 
     def __init__(self, files: Files, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders of claims that went are removed with their volumes, where the volume's policy says so."""
+"""Remove the folders of released PersistentVolumes whose reclaim policy is Delete."""
 
 import functools
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from paceline.errors import Conflict, NotFound, ServiceUnavailable
 
 
 @dataclass(slots=True, kw_only=True)
-class Reclaim:
-    """The hands of our storage class on this machine."""
+class VolumeReclaimer:
+    """Reclaims the volumes that our storage class provisioned on this machine."""
 
     cluster: Cluster
     files: Files
@@ -24,7 +24,7 @@ class Reclaim:
     chance: Random
     volumes: Mapping[Key, Object]
     recorder: Recorder
-    # Where the folders of claims lie; nothing outside of it is ever removed.
+    # The folder of all claims; nothing outside of it is ever removed.
     root: Path
     queue: WorkQueue[Key] = field(init=False)
 
@@ -36,35 +36,35 @@ class Reclaim:
         """Work until cancelled."""
         await run(self.queue, self.reconcile, workers=1)
 
-    def look(self, volume: Object) -> None:
-        """See to a volume, if there is something to do."""
-        if is_to_go(volume, self.root):
+    def enqueue(self, volume: Object) -> None:
+        """Queue a volume if it has to be removed."""
+        if is_removable(volume, self.root):
             self.queue.add(key_of(volume))
 
     async def reconcile(self, key: Key) -> None:
-        """Remove a folder, then the volume that leads to it: a crash in between removes nothing twice."""
+        """Remove a folder, then its PersistentVolume: after a crash in between both steps are safe to repeat."""
         volume = self.volumes.get(key)
-        if volume is None or not is_to_go(volume, self.root):
+        if volume is None or not is_removable(volume, self.root):
             return
-        # From our own root and by its name in that: whatever else the path says is not looked up.
+        # Only the last part of the path is used, below our own root: nothing else in it can be followed.
         folder = self.root / Path(volume["spec"]["hostPath"]["path"]).name
         try:
             await self.blocking.run(functools.partial(self.files.remove, folder))
         except OSError as error:
-            said = f"{folder} cannot be removed: {error.strerror or error}"
-            await self.recorder.record(volume, "VolumeFailedDelete", message=said, is_warning=True)
-            raise ServiceUnavailable(said) from error
-        only_this = {"uid": uid_of(volume), "resourceVersion": revision_of(volume)}
+            message = f"{folder} cannot be removed: {error.strerror or error}"
+            await self.recorder.record(volume, "VolumeFailedDelete", message=message, is_warning=True)
+            raise ServiceUnavailable(message) from error
+        preconditions = {"uid": uid_of(volume), "resourceVersion": revision_of(volume)}
         try:
-            await self.cluster.delete(VOLUMES, key, {"preconditions": only_this})
+            await self.cluster.delete(VOLUMES, key, {"preconditions": preconditions})
         except (NotFound, Conflict):
-            return  # Gone, or changed by somebody: the watch tells.
+            return  # Deleted or changed meanwhile: the watch reports it.
 
 
-def is_to_go(volume: Object, root: Path) -> bool:
-    """Tell whether a volume is a folder that our class made for it, is nobody's any more, and is not to be kept.
+def is_removable(volume: Object, root: Path) -> bool:
+    """Return whether a volume is released, has the policy Delete, and is a folder that our storage class created.
 
-    One that carries our mark and is none of ours is told of by the controller, which calls it Failed.
+    A volume that only claims to be ours is set to Failed by the controller.
     """
     spec, status = volume["spec"], volume.get("status") or {}
     is_ours = not removal_fault(volume, PurePosixPath(root))

@@ -1,4 +1,4 @@
-"""The config maps, secrets and tokens a pod reads: which it names, and what they hold."""
+"""Read the ConfigMaps, Secrets and service account tokens that a pod refers to."""
 
 import base64
 import binascii
@@ -14,174 +14,170 @@ from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, Cluster, Collection
 from paceline.effects import Clock
 from paceline.errors import BadRequest, Conflict, Forbidden, NotFound
 
-USUAL_SECONDS = 3600
-# As a kubelet: a token is asked for anew when a fifth of its time is left, and after a day at the latest.
-FRESH, LONGEST = 0.8, timedelta(hours=24)
+DEFAULT_SECONDS = 3600
+# As a kubelet: a token is renewed when a fifth of its lifetime is left, and after a day at the latest.
+RENEW_AT, LONGEST = 0.8, timedelta(hours=24)
+SECRETS = Collection(group="", version="v1", plural="secrets")
+COLLECTIONS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
+REFERENCE_FIELDS = (
+    ("configMapRef", "configmap"),
+    ("configMapKeyRef", "configmap"),
+    ("secretRef", "secret"),
+    ("secretKeyRef", "secret"),
+)
 
-# Audience, which is empty for the API server itself, and seconds.
-Ask = tuple[str, int]
+# Audience, which is empty for the API server itself, and lifetime in seconds.
+TokenKey = tuple[str, int]
+# Kind, which is "configmap" or "secret", and name.
+Reference = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    token: str
-    until: datetime
+class _Token:
+    value: str
+    renew_at: datetime
 
 
 @dataclass(slots=True, kw_only=True)
-class Tokens:
-    """Keeps the tokens of running pods, in memory only; the files of their volumes have them too."""
+class TokenCache:
+    """Keeps the tokens of running pods in memory; the files of their volumes have them too."""
 
     cluster: Cluster
     clock: Clock
-    _given: dict[str, dict[Ask, _Given]] = field(init=False, default_factory=dict)
+    _tokens: dict[str, dict[TokenKey, _Token]] = field(init=False, default_factory=dict)
 
-    async def of(self, pod: Object) -> dict[Ask, str]:
-        """Give every token that a pod's volumes hold; one that the server refuses is not among them."""
-        given: dict[Ask, str] = {}
-        for ask in dict.fromkeys(asks_of(pod)):
-            held = self._given.get(uid_of(pod), {}).get(ask)
-            if held is None or self.clock.now() >= held.until:
-                held = await self._request(pod, ask)
-            if held is not None:
-                given[ask] = held.token
-        return given
+    async def of(self, pod: Object) -> dict[TokenKey, str]:
+        """Return the tokens of a pod's volumes, without those that the server refuses."""
+        values: dict[TokenKey, str] = {}
+        for key in dict.fromkeys(token_keys(pod)):
+            token = self._tokens.get(uid_of(pod), {}).get(key)
+            if token is None or self.clock.now() >= token.renew_at:
+                token = await self._request(pod, key)
+            if token is not None:
+                values[key] = token.value
+        return values
 
-    def keep(self, uids: Iterable[str]) -> None:
-        """Forget the tokens of all other pods."""
-        there = set(uids)
-        self._given = {uid: given for uid, given in self._given.items() if uid in there}
+    def retain(self, uids: Iterable[str]) -> None:
+        """Drop the tokens of all other pods."""
+        retained = set(uids)
+        self._tokens = {uid: tokens for uid, tokens in self._tokens.items() if uid in retained}
 
-    async def _request(self, pod: Object, ask: Ask) -> _Given | None:
-        audience, seconds = ask
+    async def _request(self, pod: Object, key: TokenKey) -> _Token | None:
+        audience, seconds = key
         account = str(pod["spec"].get("serviceAccountName") or "default")
         bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
         spec = {"expirationSeconds": seconds, "boundObjectRef": bound}
-        wanted: Object = {
+        request: Object = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": spec | ({"audiences": [audience]} if audience else {}),
         }
         began = self.clock.now()
         try:
-            told = await self.cluster.post(ACCOUNTS.path(namespace_of(pod), account, "token"), wanted)
+            answer = await self.cluster.post(ACCOUNTS.path(namespace_of(pod), account, "token"), request)
         except (NotFound, Forbidden, BadRequest, Conflict):
-            # No such account, or no such pod any more.
+            # The account does not exist, or the pod no longer does.
             return None
-        # By how long it lasts, not by when it ends: that would compare the server's clock with ours.
-        lasts = timedelta(seconds=int(told["spec"]["expirationSeconds"])) * FRESH
-        held = _Given(token=str(told["status"]["token"]), until=began + min(lasts, LONGEST))
-        self._given.setdefault(uid_of(pod), {})[ask] = held
-        return held
+        # The lifetime, not the expiry: that would compare the server's clock with ours.
+        lifetime = timedelta(seconds=int(answer["spec"]["expirationSeconds"])) * RENEW_AT
+        token = _Token(value=str(answer["status"]["token"]), renew_at=began + min(lifetime, LONGEST))
+        self._tokens.setdefault(uid_of(pod), {})[key] = token
+        return token
 
 
-def asks_of(pod: Object) -> Iterator[Ask]:
-    """Name the tokens that a pod's volumes hold."""
+def token_keys(pod: Object) -> Iterator[TokenKey]:
+    """Yield the keys of the tokens in a pod's volumes."""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if (wire := source.get("serviceAccountToken")) is not None:
-                yield ask_of(wire)
+                yield token_key(wire)
 
 
-def ask_of(wire: Mapping[str, Any]) -> Ask:
-    """Read which token a source asks for."""
-    return str(wire.get("audience") or ""), int(wire.get("expirationSeconds") or USUAL_SECONDS)
-
-
-SECRETS = Collection(group="", version="v1", plural="secrets")
-COLLECTIONS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
-
-# Kind, which is "configmap" or "secret", and name.
-Reference = tuple[str, str]
+def token_key(wire: Mapping[str, Any]) -> TokenKey:
+    """Return the key of the token that a source asks for."""
+    return str(wire.get("audience") or ""), int(wire.get("expirationSeconds") or DEFAULT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What the config maps and secrets of one pod hold; what is not there is not in it."""
+    """The content of the ConfigMaps, Secrets and tokens that a pod refers to, as far as they exist."""
 
-    found: Mapping[Reference, Mapping[str, bytes]] = field(default_factory=dict)
-    tokens: Mapping[Ask, str] = field(default_factory=dict)
-
-    # Entries that were written as bytes, which files may hold and variables may not.
+    entries: Mapping[Reference, Mapping[str, bytes]] = field(default_factory=dict)
+    tokens: Mapping[TokenKey, str] = field(default_factory=dict)
+    # Keys under `binaryData`, which become files but not environment variables.
     binary: Mapping[Reference, frozenset[str]] = field(default_factory=dict)
 
     def data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        """Give the entries of one of them; None when it is not there."""
-        return self.found.get((kind, name))
+        """Return the entries of an object; None if it does not exist."""
+        return self.entries.get((kind, name))
 
-    def words(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        """Give the entries that can be variables; None when it is not there."""
-        found = self.data(kind, name)
+    def text(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the entries that can be environment variables; None if the object does not exist."""
+        data = self.data(kind, name)
         binary = self.binary.get((kind, name), frozenset())
-        return None if found is None else {key: value for key, value in found.items() if key not in binary}
+        return None if data is None else {key: value for key, value in data.items() if key not in binary}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Reads what pods name, once each, however many of them name it."""
+class SourceReader:
+    """Reads what pods refer to, once per object, however many of them refer to it."""
 
     cluster: Cluster
-    tokens: Tokens
-    _known: dict[tuple[str, Reference], Object | None] = field(default_factory=dict)
+    tokens: TokenCache
+    _cache: dict[tuple[str, Reference], Object | None] = field(default_factory=dict)
 
     async def of(self, pod: Object) -> Sources:
-        """Read everything that a pod names."""
-        found: dict[Reference, Mapping[str, bytes]] = {}
+        """Read everything that a pod refers to."""
+        data: dict[Reference, Mapping[str, bytes]] = {}
         binary: dict[Reference, frozenset[str]] = {}
         for reference in dict.fromkeys(references(pod)):
             source = await self._read(namespace_of(pod), reference)
             if source is not None:
-                found[reference] = entries(source)
+                data[reference] = entries(source)
                 binary[reference] = frozenset(source.get("binaryData") or ())
-        return Sources(found=found, binary=binary, tokens=await self.tokens.of(pod))
+        return Sources(entries=data, binary=binary, tokens=await self.tokens.of(pod))
 
     async def _read(self, namespace: str, reference: Reference) -> Object | None:
         kind, name = reference
-        if (namespace, reference) not in self._known:
+        if (namespace, reference) not in self._cache:
             source = None
             with contextlib.suppress(NotFound):
                 source = await self.cluster.get(COLLECTIONS[kind], namespace, name)
-            self._known[namespace, reference] = source
-        return self._known[namespace, reference]
+            self._cache[namespace, reference] = source
+        return self._cache[namespace, reference]
 
 
-async def read_sources(cluster: Cluster, pod: Object, tokens: Tokens) -> Sources:
-    """Read everything that a pod names, once each."""
-    return await Reading(cluster=cluster, tokens=tokens).of(pod)
+async def read_sources(cluster: Cluster, pod: Object, tokens: TokenCache) -> Sources:
+    """Read everything that a pod refers to."""
+    return await SourceReader(cluster=cluster, tokens=tokens).of(pod)
 
 
 def references(pod: Object) -> Iterator[Reference]:
-    """Name every config map and secret that a pod's containers and volumes read."""
+    """Yield the ConfigMaps and Secrets that a pod's containers and volumes refer to."""
     for container in containers_of(pod):
-        yield from _in_container(container)
+        yield from _container_references(container)
     for volume in (pod.get("spec") or {}).get("volumes") or ():
-        if wanted := volume.get("configMap"):
-            yield "configmap", str(wanted["name"])
-        if wanted := volume.get("secret"):
-            yield "secret", str(wanted["secretName"])
+        if wire := volume.get("configMap"):
+            yield "configmap", str(wire["name"])
+        if wire := volume.get("secret"):
+            yield "secret", str(wire["secretName"])
         for source in (volume.get("projected") or {}).get("sources") or ():
-            for word, kind in (("configMap", "configmap"), ("secret", "secret")):
-                if word in source:
-                    yield kind, str(source[word].get("name") or "")
+            for name, kind in (("configMap", "configmap"), ("secret", "secret")):
+                if name in source:
+                    yield kind, str(source[name].get("name") or "")
 
 
-def _in_container(container: Object) -> Iterator[Reference]:
-    wanted = [*(container.get("envFrom") or ())]
-    wanted += [entry["valueFrom"] for entry in container.get("env") or () if entry.get("valueFrom")]
-    fields = (
-        ("configMapRef", "configmap"),
-        ("configMapKeyRef", "configmap"),
-        ("secretRef", "secret"),
-        ("secretKeyRef", "secret"),
-    )
-    for block in wanted:
-        for word, kind in fields:
-            if word in block:
-                yield kind, str(block[word]["name"])
+def _container_references(container: Object) -> Iterator[Reference]:
+    blocks = [*(container.get("envFrom") or ())]
+    blocks += [entry["valueFrom"] for entry in container.get("env") or () if entry.get("valueFrom")]
+    for block in blocks:
+        for name, kind in REFERENCE_FIELDS:
+            if name in block:
+                yield kind, str(block[name]["name"])
 
 
 def entries(obj: Object) -> dict[str, bytes]:
-    """Read what a config map or a secret holds, as bytes."""
+    """Return the entries of a ConfigMap or Secret as bytes."""
     if obj.get("kind") != "Secret":
         plain = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
         return plain | _decoded(obj.get("binaryData"))
@@ -189,10 +185,10 @@ def entries(obj: Object) -> dict[str, bytes]:
 
 
 def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
-    found = {}
+    decoded = {}
     for key, value in (data or {}).items():
         try:
-            found[key] = base64.b64decode(value, validate=True)
+            decoded[key] = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            continue  # The API server refuses such a value; one that slipped in is as good as absent.
-    return found
+            continue  # The API server refuses such values; one that is stored anyway counts as missing.
+    return decoded

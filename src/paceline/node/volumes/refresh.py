@@ -1,4 +1,4 @@
-"""Config maps and secrets that change reach the files of pods that run, as with a kubelet."""
+"""Update the files of running pods when ConfigMaps, Secrets or tokens change, as a kubelet does."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,50 +10,54 @@ from paceline.effects import Files
 from paceline.errors import PacelineError
 from paceline.node.host_info import CannotStart
 from paceline.node.lifecycle.starter import Starter
-from paceline.node.volumes.references import Reading
+from paceline.node.volumes.references import SourceReader
 from paceline.node.volumes.setup import make_volume
-from paceline.node.volumes.volumes import MADE_OF_OTHERS, has_begun, volume_of
+from paceline.node.volumes.volumes import PROJECTED, has_started, volume_of
 
-# A kubelet takes up to a minute and a half; whoever waits for it is glad of less.
+# A kubelet takes up to 90 seconds.
 PERIOD_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refresh:
-    """Looks at the volumes of running pods again and again."""
+class VolumeRefresher:
+    """Updates the volumes of running pods periodically."""
 
     starter: Starter
     pods: Mapping[Key, Object]
 
     async def run(self) -> None:
-        """Work until cancelled; trouble with the server is waited out."""
+        """Work until cancelled; after a server error the next round tries again."""
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            self.starter.tokens.keep(uid_of(pod) for pod in self.pods.values())
-            reading = Reading(cluster=self.starter.cluster, tokens=self.starter.tokens)
+            self.starter.tokens.retain(uid_of(pod) for pod in self.pods.values())
+            reader = SourceReader(cluster=self.starter.cluster, tokens=self.starter.tokens)
             for pod in tuple(self.pods.values()):
-                if self._is_concerned(pod):
-                    await self._renew(pod, reading)
+                if self._has_files(pod):
+                    await self._refresh(pod, reader)
 
-    def _is_concerned(self, pod: Object) -> bool:
+    def _has_files(self, pod: Object) -> bool:
         spec = pod["spec"]
-        if spec.get("nodeName") != self.starter.host.name or is_terminal(pod) or not has_begun(pod):
+        if spec.get("nodeName") != self.starter.host.name or is_terminal(pod) or not has_started(pod):
             return False
-        return any(word in volume for volume in spec.get("volumes") or () for word in MADE_OF_OTHERS)
+        return any(_is_projected(volume) for volume in spec.get("volumes") or ())
 
-    async def _renew(self, pod: Object, reading: Reading) -> None:
+    async def _refresh(self, pod: Object, reader: SourceReader) -> None:
         try:
-            shelf = self.starter.shelf(await reading.of(pod))
+            lookup = self.starter.shelf(await reader.of(pod))
         except PacelineError:
-            return  # The server is away: what is there stays, and the next round asks again.
+            return  # The server cannot be reached: the files stay, and the next round tries again.
         files: Files = self.starter.world.files
         for index, spec in enumerate(pod["spec"].get("volumes") or ()):
-            if not any(word in spec for word in MADE_OF_OTHERS):
+            if not _is_projected(spec):
                 continue
             try:
-                volume = volume_of(pod, index, spec, shelf)
+                volume = volume_of(pod, index, spec, lookup)
             except CannotStart:
-                continue  # Gone or broken by now: a running pod keeps what it was given.
-            # One that no container mounts was never made.
+                continue  # The source was deleted or is invalid: a running pod keeps its files.
+            # A volume that no container mounts has no folder.
             if volume.source is not None and files.exists(volume.source):
                 make_volume(files, volume, self.starter.group_of(pod))
+
+
+def _is_projected(volume: Mapping[str, object]) -> bool:
+    return any(kind in volume for kind in PROJECTED)

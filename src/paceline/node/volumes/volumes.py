@@ -1,4 +1,4 @@
-"""Volumes become folders, and mounts become places in the sandbox."""
+"""Resolve a pod's volumes to folders of this machine, and its volumeMounts to paths in the sandbox."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,38 +26,12 @@ from paceline.node.volumes.projection import FAILED, File, VolumeContext, files_
 from paceline.node.volumes.references import Sources
 
 MEMORY, NFS = "tmpfs", "nfs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MountSpec:
-    """What is mounted: a sort of file system, where it comes from, and its options."""
-
-    kind: str
-    source: str
-    options: tuple[str, ...] = ()
-
-
-class Mounts(Protocol):
-    """The mounts of this machine's pods. They outlive the agent, and are found again by it."""
-
-    async def mount(self, what: MountSpec, target: Path) -> None:
-        """Mount at a folder, made if need be; being there already is fine. Blocked says what is missing."""
-        ...
-
-    async def unmount(self, uid: str) -> None:
-        """Take all mounts of a pod away, now that nothing runs in it; none is fine. Busy when one is in use."""
-        ...
-
-    def known(self) -> frozenset[str]:
-        """Name the pods that have one."""
-        ...
-
-
-# Claims and scratch folders belong to whoever the pod runs as; the cluster's own folder keeps everybody else out.
+# Modes of new folders. Claims and scratch folders are open to the pod's user; the cluster's own folder above them keeps
+# other users out.
 SHARED, OWN = 0o777, 0o755
-# Memory is as /tmp: what one user puts there, others do not take away.
+# Memory is like /tmp: users cannot remove each other's files.
 STICKY = 0o1777
-# What a hostPath may have to be, by its type, and how a kubelet says that it is not.
+# What a hostPath of each type must be, and the word that a kubelet uses for it.
 HOST_PATHS = {
     "Directory": ("folder", "directory"),
     "DirectoryOrCreate": ("folder", "directory"),
@@ -67,88 +41,113 @@ HOST_PATHS = {
     "CharDevice": ("character device", "character device"),
     "BlockDevice": ("block device", "block device"),
 }
-# Volumes whose files are made from other objects.
-MADE_OF_OTHERS = ("configMap", "secret", "projected", "downwardAPI")
+# Volumes whose files come from other objects.
+PROJECTED = ("configMap", "secret", "projected", "downwardAPI")
 _REFERENCE = re.compile(r"\$\(([^)]*)\)")
 _NO_DRIVER = "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
-    """Where the bytes of a volume lie: a folder or file of the machine, or memory when there is no source."""
+class MountSpec:
+    """A mount that the kernel has to make before containers start: memory with a size limit, or NFS."""
+
+    kind: str
+    source: str
+    options: tuple[str, ...] = ()
+
+
+class Mounts(Protocol):
+    """The mounts of this machine's pods. They outlive the agent, and a new agent finds them again."""
+
+    async def mount(self, spec: MountSpec, target: Path) -> None:
+        """Mount at a folder, created if missing, unless it is mounted already; CannotStart says what is missing."""
+        ...
+
+    async def unmount(self, uid: str) -> None:
+        """Unmount everything of a pod in which nothing runs any more; ServiceUnavailable if a mount is in use."""
+        ...
+
+    def pod_uids(self) -> frozenset[str]:
+        """Return the uids of the pods that have mounts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodVolume:
+    """A volume of a pod on this machine: a folder or file, or memory if there is no source."""
 
     source: Path | None
-    # What it is called where it cannot be made.
+    # The name in error messages.
     name: str = ""
-    # With which rights the folder is made when it is not there; None: it must be there.
+    # The mode with which a missing folder is created; None: it must exist.
     make: int | None = None
-    # Which of `HOST_PATHS` the source must be.
+    # The key in `HOST_PATHS` that the source must match.
     host_type: str = ""
-    # Whether somebody must have made the source, whatever it is.
+    # Whether the source must exist, whatever it is.
     must_exist: bool = False
     size: int | None = None
     read_only: bool = False
-    # What must lie in the folder, and nothing else; None: whatever is in it is the user's.
+    # The exact content of the folder; None: the content belongs to the user.
     files: tuple[File, ...] | None = None
-    # Whether it is given to the pod's group.
+    # Whether the pod's fsGroup becomes its owner.
     is_shared: bool = False
-    # Whether the folder lies in memory, where others of this machine have folders too.
+    # Whether the folder is in memory, on a file system that other users of this machine share.
     is_memory: bool = False
-    # What is mounted at the source first.
+    # What has to be mounted at the source first.
     mounted: MountSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
-    """A volume at a place in the sandbox."""
+class VolumeMount:
+    """A volume at a path in the sandbox."""
 
     target: str
-    volume: Volume
-    # What the pod calls the volume.
+    volume: PodVolume
+    # The name of the volume in the pod's spec.
     name: str = ""
     sub_path: str = ""
     read_only: bool = False
 
     @property
     def source(self) -> Path | None:
-        """Give what is bound at the target; None for memory."""
+        """Return what is bound at the target; None for memory."""
         return self.volume.source / self.sub_path if self.volume.source else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeLookup:
-    """What the volumes of a pod are looked up in."""
+    """The objects and folders that a pod's volumes refer to."""
 
     claims: Mapping[Key, Object]
     volumes: Mapping[Key, Object]
     sources: Sources
     folders: Folders
-    # What an absent limit stands for.
+    # Its capacity is the value of a resource limit that is not set.
     host: Host | None = None
 
 
 def mounts_of(
-    pod: Object, container: Object, shelf: VolumeLookup, env: Mapping[str, str] | None = None
-) -> tuple[Mount, ...]:
-    """Return a container's mounts, parents before what is mounted in them; CannotStart says what is missing."""
+    pod: Object, container: Object, lookup: VolumeLookup, env: Mapping[str, str] | None = None
+) -> tuple[VolumeMount, ...]:
+    """Return a container's mounts, outer paths before inner ones; CannotStart says what is missing."""
     named = {volume["name"]: (index, volume) for index, volume in enumerate(pod["spec"].get("volumes") or ())}
     mounts = []
     for wire in container.get("volumeMounts") or ():
         if wire["name"] not in named:
-            said = f"volumeMounts: {wire['name']!r} is not among the pod's volumes: {', '.join(named) or 'none'}"
-            raise CannotStart(CONFIG_ERROR, said)
+            message = f"volumeMounts: {wire['name']!r} is not among the pod's volumes: {', '.join(named) or 'none'}"
+            raise CannotStart(CONFIG_ERROR, message)
         index, spec = named[wire["name"]]
-        volume = volume_of(pod, index, spec, shelf)
+        volume = volume_of(pod, index, spec, lookup)
         sub_path = _sub_path(wire, env or {})
         read_only = volume.read_only or bool(wire.get("readOnly"))
         target = path_in_sandbox(str(wire["mountPath"]), "mountPath")
         name = str(wire["name"])
-        mounts.append(Mount(target=target, volume=volume, name=name, sub_path=sub_path, read_only=read_only))
+        mounts.append(VolumeMount(target=target, volume=volume, name=name, sub_path=sub_path, read_only=read_only))
     return tuple(sorted(mounts, key=lambda mount: PurePosixPath(mount.target).parts))
 
 
-def mounted(pod: Object) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the volumes that containers of a pod mount, and which each of them is."""
+def mounted_volumes(pod: Object) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Return the volumes that containers of a pod mount, with their indexes in the pod's spec."""
     names = {mount["name"] for container in containers_of(pod) for mount in container.get("volumeMounts") or ()}
     volumes = enumerate(pod["spec"].get("volumes") or ())
     return ((index, volume) for index, volume in volumes if volume["name"] in names)
@@ -169,142 +168,139 @@ def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
     return text
 
 
-def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
-    """Find where the bytes of one of a pod's volumes lie; CannotStart says what has to come first."""
-    found = _volume_of(pod, index, spec, shelf)
-    if found.mounted is not None:
-        if shelf.host is None or not shelf.host.may_mount:
-            said = f"{found.mounted.kind} can be mounted by a node agent that runs as root only"
-            raise not_made(found.name, f"{said}; mount it on this machine, and use its folder as a hostPath")
-        return replace(found, source=shelf.folders.mounted(uid_of(pod), index))
-    return found
+def volume_of(pod: Object, index: int, spec: Mapping[str, Any], lookup: VolumeLookup) -> PodVolume:
+    """Return one of a pod's volumes on this machine; CannotStart says what has to exist first."""
+    volume = _volume_of(pod, index, spec, lookup)
+    if volume.mounted is None:
+        return volume
+    if lookup.host is None or not lookup.host.may_mount:
+        message = f"{volume.mounted.kind} can only be mounted if the node agent runs as root"
+        raise mount_failed(volume.name, f"{message}; mount it on this machine, and use its folder as a hostPath")
+    return replace(volume, source=lookup.folders.mounted(uid_of(pod), index))
 
 
-def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
-    own = shelf.folders.volume(uid_of(pod), index)
+def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], lookup: VolumeLookup) -> PodVolume:
     if (wire := spec.get("persistentVolumeClaim")) is not None:
-        return _claim(pod, str(wire["claimName"]), shelf, read_only=bool(wire.get("readOnly")))
+        return _claim(pod, str(wire["claimName"]), lookup, read_only=bool(wire.get("readOnly")))
     if spec.get("ephemeral") is not None:
-        return _ephemeral(pod, f"{name_of(pod)}-{spec['name']}", shelf)
+        return _ephemeral(pod, f"{name_of(pod)}-{spec['name']}", lookup)
     if (wire := spec.get("nfs")) is not None:
         return _nfs(str(spec["name"]), wire)
     if (wire := spec.get("hostPath")) is not None:
         return _host_path(str(spec["name"]), wire)
-    if any(word in spec for word in MADE_OF_OTHERS):
-        # A secret is on no disk.
-        # As a kubelet has it: what may be secret, tokens among it, does not go to the disk.
+    if any(kind in spec for kind in PROJECTED):
+        # As with a kubelet, what may be secret, tokens included, is not written to a disk.
         is_memory = "secret" in spec or "projected" in spec
-        place = shelf.folders.memory(uid_of(pod), index) if is_memory else own
-        return replace(_of_files(pod, place, spec, shelf), is_memory=is_memory)
+        folder = (lookup.folders.memory if is_memory else lookup.folders.volume)(uid_of(pod), index)
+        return replace(_projected(pod, folder, spec, lookup), is_memory=is_memory)
     if "emptyDir" in spec or len(spec) == 1:
-        return _empty_dir(pod, index, spec, shelf)
-    kind = next(word for word in spec if word != "name")
+        return _empty_dir(pod, index, spec, lookup)
+    kind = next(field for field in spec if field != "name")
     if kind == "csi":
-        said = f"{_NO_DRIVER} {spec['csi'].get('driver')} not found in the list of registered CSI drivers"
-        raise not_made(str(spec["name"]), said)
-    said = f"a volume of sort {kind} is not offered here"
-    raise not_made(str(spec["name"]), f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
+        message = f"{_NO_DRIVER} {spec['csi'].get('driver')} not found in the list of registered CSI drivers"
+        raise mount_failed(str(spec["name"]), message)
+    message = f"volumes of type {kind} are not supported"
+    raise mount_failed(str(spec["name"]), f"{message}; use a claim, emptyDir, hostPath, configMap or secret")
 
 
-def not_made(name: str, why: str) -> CannotStart:
-    """Say that a volume cannot be made, as a kubelet does."""
-    said = f'MountVolume.SetUp failed for volume "{name}" : {why}'
-    return CannotStart(FAILED, said, told=(said,))
+def mount_failed(name: str, message: str) -> CannotStart:
+    """Return the error for a volume that cannot be set up, in a kubelet's words."""
+    return _failed(f'MountVolume.SetUp failed for volume "{name}" : {message}')
 
 
-def _of_files(pod: Object, place: Path, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
-    """Find the files of a volume; a pod that runs keeps those that it was given, also when their source is gone."""
+def _failed(message: str) -> CannotStart:
+    return CannotStart(FAILED, message, told=(message,))
+
+
+def _projected(pod: Object, folder: Path, spec: Mapping[str, Any], lookup: VolumeLookup) -> PodVolume:
+    """Return a volume of files; a running pod keeps its files if their source no longer exists."""
     name = str(spec["name"])
     try:
-        files = files_of(spec, VolumeContext(pod=pod, sources=shelf.sources, host=shelf.host))
+        files = files_of(spec, VolumeContext(pod=pod, sources=lookup.sources, host=lookup.host))
     except CannotStart as error:
-        if not has_begun(pod):
-            raise not_made(name, str(error)) from error
+        if not has_started(pod):
+            raise mount_failed(name, str(error)) from error
         files = None
-    return Volume(source=place, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
+    return PodVolume(source=folder, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
 
 
-def _no_claim(said: str) -> CannotStart:
-    return CannotStart(FAILED, said, told=(said,))
-
-
-def _ephemeral(pod: Object, name: str, shelf: VolumeLookup) -> Volume:
-    claim = shelf.claims.get((namespace_of(pod), name))
+def _ephemeral(pod: Object, name: str, lookup: VolumeLookup) -> PodVolume:
+    claim = lookup.claims.get((namespace_of(pod), name))
     if claim is not None and (controller_of(claim) or {}).get("uid") != uid_of(pod):
-        said = f'PVC "{namespace_of(pod)}/{name}" was not created for pod "{namespace_of(pod)}/{name_of(pod)}"'
-        raise _no_claim(f"{said} (pod is not owner)")
-    return _claim(pod, name, shelf, read_only=False)
+        message = f'PVC "{namespace_of(pod)}/{name}" was not created for pod "{namespace_of(pod)}/{name_of(pod)}"'
+        raise _failed(f"{message} (pod is not owner)")
+    return _claim(pod, name, lookup, read_only=False)
 
 
-def _claim(pod: Object, name: str, shelf: VolumeLookup, *, read_only: bool) -> Volume:
-    claim = shelf.claims.get((namespace_of(pod), name))
+def _claim(pod: Object, name: str, lookup: VolumeLookup, *, read_only: bool) -> PodVolume:
+    claim = lookup.claims.get((namespace_of(pod), name))
     if claim is None:
-        raise _no_claim(f'persistentvolumeclaim "{name}" not found')
-    if is_deleting(claim) and not has_begun(pod):
-        raise _no_claim(f"can't start pod because PVC {namespace_of(pod)}/{name} is being deleted")
+        raise _failed(f'persistentvolumeclaim "{name}" not found')
+    if is_deleting(claim) and not has_started(pod):
+        raise _failed(f"can't start pod because PVC {namespace_of(pod)}/{name} is being deleted")
     phase = (claim.get("status") or {}).get("phase")
     if phase != "Bound":
-        why = annotations_of(claim).get(WAITING, "")
+        cause = annotations_of(claim).get(WAITING, "")
         lost = " (its volume is gone)" if phase == "Lost" else ""
-        said = f'persistentvolumeclaim "{name}" is not bound to a volume{lost}'
-        raise _no_claim(f"{said}: {why}" if why else f"{said} yet")
-    volume = shelf.volumes.get(("", str(claim["spec"].get("volumeName") or "")))
+        message = f'persistentvolumeclaim "{name}" is not bound to a volume{lost}'
+        raise _failed(f"{message}: {cause}" if cause else f"{message} yet")
+    volume = lookup.volumes.get(("", str(claim["spec"].get("volumeName") or "")))
     if volume is None:
-        raise _no_claim(f'the volume of persistentvolumeclaim "{name}" is not there')
+        raise _failed(f'the volume of persistentvolumeclaim "{name}" does not exist')
     return _persistent(name, volume, read_only=read_only)
 
 
-def _persistent(claim: str, volume: Object, *, read_only: bool) -> Volume:
-    """Find the folder of a claim's volume; its access modes say who may have it, and not what may be done with it."""
+def _persistent(claim: str, volume: Object, *, read_only: bool) -> PodVolume:
+    """Return a PersistentVolume's folder; its access modes limit which pods may use it, not what they may do."""
     spec, name = volume["spec"], name_of(volume)
-    if (place := spec.get("local")) is not None:
-        return Volume(source=Path(place["path"]), name=name, must_exist=True, read_only=read_only, is_shared=True)
-    if (place := spec.get("nfs")) is not None:
-        return _nfs(name, {**place, "readOnly": read_only or place.get("readOnly")}, spec.get("mountOptions") or ())
-    if (place := spec.get("hostPath")) is None:
-        said = f'the volume of persistentvolumeclaim "{claim}" is no folder of this machine (local or hostPath)'
-        raise _no_claim(said)
+    if (wire := spec.get("local")) is not None:
+        return PodVolume(source=Path(wire["path"]), name=name, must_exist=True, read_only=read_only, is_shared=True)
+    if (wire := spec.get("nfs")) is not None:
+        return _nfs(name, {**wire, "readOnly": read_only or wire.get("readOnly")}, spec.get("mountOptions") or ())
+    if (wire := spec.get("hostPath")) is None:
+        message = f'the volume of persistentvolumeclaim "{claim}" is not a folder of this machine (local or hostPath)'
+        raise _failed(message)
     if annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
-        return Volume(source=Path(place["path"]), name=name, make=SHARED, read_only=read_only, is_shared=True)
-    return replace(_host_path(name, place), read_only=read_only)
+        return PodVolume(source=Path(wire["path"]), name=name, make=SHARED, read_only=read_only, is_shared=True)
+    return replace(_host_path(name, wire), read_only=read_only)
 
 
-def has_begun(pod: Object) -> bool:
-    """Tell whether a container of a pod has run: what it mounts stays with it then."""
+def has_started(pod: Object) -> bool:
+    """Return whether a container of a pod has run, so that the pod keeps what it mounts."""
     return any(status.get("containerID") for status in container_statuses_of(pod))
 
 
-def _host_path(name: str, wire: Mapping[str, Any]) -> Volume:
+def _host_path(name: str, wire: Mapping[str, Any]) -> PodVolume:
     kind = str(wire.get("type") or "")
-    # Without a type nothing is checked, and container runtimes make what is missing.
-    makes = {"DirectoryOrCreate": OWN, "": OWN, "FileOrCreate": 0o644}.get(kind)
-    return Volume(source=Path(wire["path"]), name=name, make=makes, host_type=kind)
+    # Without a type nothing is checked, and container runtimes create a missing folder.
+    mode = {"DirectoryOrCreate": OWN, "": OWN, "FileOrCreate": 0o644}.get(kind)
+    return PodVolume(source=Path(wire["path"]), name=name, make=mode, host_type=kind)
 
 
-def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
-    wire, folders = spec.get("emptyDir") or {}, shelf.folders
+def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], lookup: VolumeLookup) -> PodVolume:
+    wire, folders = spec.get("emptyDir") or {}, lookup.folders
     if wire.get("medium") != "Memory":
-        return Volume(source=folders.volume(uid_of(pod), index), make=SHARED, is_shared=True)
+        return PodVolume(source=folders.volume(uid_of(pod), index), make=SHARED, is_shared=True)
     limit = wire.get("sizeLimit")
-    if _is_alone(pod):
-        return Volume(source=None, size=whole(limit) if limit else None)
-    # Memory of the machine that all containers of the pod see, and that outlives each of them.
-    if limit and shelf.host is not None and shelf.host.may_mount:
-        sized = MountSpec(kind=MEMORY, source="tmpfs", options=(f"size={whole(limit)}", f"mode={STICKY:o}"))
-        return Volume(source=None, name=str(spec["name"]), is_shared=True, mounted=sized)
-    # Whoever may not mount looks from time to time how large it has become (node/lifecycle/eviction.py).
-    return Volume(source=folders.memory(uid_of(pod), index), make=STICKY, is_shared=True, is_memory=True)
+    if _has_one_run(pod):
+        return PodVolume(source=None, size=whole(limit) if limit else None)
+    # Memory of the machine that all containers of the pod share, and that outlives each of them.
+    if limit and lookup.host is not None and lookup.host.may_mount:
+        tmpfs = MountSpec(kind=MEMORY, source="tmpfs", options=(f"size={whole(limit)}", f"mode={STICKY:o}"))
+        return PodVolume(source=None, name=str(spec["name"]), is_shared=True, mounted=tmpfs)
+    # Without the right to mount, the size is checked periodically instead (node/lifecycle/eviction.py).
+    return PodVolume(source=folders.memory(uid_of(pod), index), make=STICKY, is_shared=True, is_memory=True)
 
 
-def _nfs(name: str, wire: Mapping[str, Any], options: Iterable[str] = ()) -> Volume:
+def _nfs(name: str, wire: Mapping[str, Any], options: Iterable[str] = ()) -> PodVolume:
     read_only = bool(wire.get("readOnly"))
-    chosen = (*map(str, options), *(("ro",) if read_only else ()))
-    shared = MountSpec(kind=NFS, source=f"{wire.get('server')}:{wire.get('path')}", options=chosen)
-    return Volume(source=None, name=name, read_only=read_only, mounted=shared)
+    options = (*map(str, options), *(("ro",) if read_only else ()))
+    spec = MountSpec(kind=NFS, source=f"{wire.get('server')}:{wire.get('path')}", options=options)
+    return PodVolume(source=None, name=name, read_only=read_only, mounted=spec)
 
 
-def _is_alone(pod: Object) -> bool:
-    """Tell whether a pod's only container runs only once, so that memory of its own is all it can want."""
+def _has_one_run(pod: Object) -> bool:
+    """Return whether a pod's only container runs only once, so that its memory need not be shared."""
     spec = pod["spec"]
-    is_one = len(spec["containers"]) == 1 and not spec.get("initContainers")
-    return is_one and spec.get("restartPolicy") == "Never" and not (spec.get("securityContext") or {}).get("fsGroup")
+    is_single = len(spec["containers"]) == 1 and not spec.get("initContainers")
+    return is_single and spec.get("restartPolicy") == "Never" and not (spec.get("securityContext") or {}).get("fsGroup")
