@@ -120,7 +120,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             images=chosen_images(settings),
             find_sandbox=find_sandbox,
             environments=workshop,
-            keeping=chosen_policy(settings),
+            log_retention=chosen_policy(settings),
             command=ContainerExec(processes=processes).run,
             network=network,
             networks=networks,

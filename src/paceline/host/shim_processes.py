@@ -24,7 +24,7 @@ from paceline.effects import ProcessHandle
 from paceline.errors import ServiceUnavailable
 from paceline.host.lockfile import is_locked
 from paceline.node.runtime import shim, zygote
-from paceline.node.runtime.exec_types import STDERR, STDOUT, Gone, NotRun, Order
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ContainerGone, ExecError, ExecRequest
 from paceline.node.runtime.nsenter import GONE
 
 CHUNK = 64 * 1024
@@ -174,8 +174,8 @@ class ContainerExec:
 
     processes: RealProcesses
 
-    async def run(self, order: Order) -> "RealCommand":
-        """Start a command; NotRun says why it cannot be run."""
+    async def run(self, order: ExecRequest) -> "RealCommand":
+        """Start a command; ExecError says why it cannot be run."""
         connection = self.processes.enter()
         connection.settimeout(0)
         fds: list[int] = []
@@ -289,10 +289,10 @@ class RealCommand:
 
 def _check(answer: dict[str, str]) -> None:
     if "error" in answer:
-        raise (Gone if answer.get("sort") == GONE else NotRun)(answer["error"])
+        raise (ContainerGone if answer.get("sort") == GONE else ExecError)(answer["error"])
 
 
-def _encode(order: Order) -> bytes:
+def _encode(order: ExecRequest) -> bytes:
     user = order.user
     data = json.dumps(
         {

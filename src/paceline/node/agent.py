@@ -1,4 +1,4 @@
-"""The node agent: follow this machine's pods, and move each on by one plan at a time."""
+"""The node agent: reconciles the pods that are bound to this node, one plan at a time."""
 
 import asyncio
 import functools
@@ -30,23 +30,34 @@ from paceline.node.images import (
     StaticEnvironments,
     backed_off,
 )
-from paceline.node.lifecycle.decide import MOMENT, decide
-from paceline.node.lifecycle.events import Story, part_of, pulled, stories
+from paceline.node.lifecycle.decide import START_RECORD_DELAY, decide
+from paceline.node.lifecycle.events import PodEvent, events_of, pulled
 from paceline.node.lifecycle.eviction import Evictions, without_grace
 from paceline.node.lifecycle.killer import ContainerKiller, Hooks
 from paceline.node.lifecycle.starter import Starter
-from paceline.node.lifecycle.state_files import look, read_started, tries_of, write_ended, write_hooked
-from paceline.node.lifecycle.termination import held_tries
-from paceline.node.lifecycle.view import Plan, Problem, Seen, Try, post_start_done
+from paceline.node.lifecycle.state_files import (
+    latest_attempts,
+    read_started,
+    read_view,
+    write_ended,
+    write_post_start_done,
+)
+from paceline.node.lifecycle.view import (
+    ContainerAttempt,
+    PodPlan,
+    PodView,
+    StartProblem,
+    field_path,
+)
 from paceline.node.logs.archive import LogArchive, RetentionPolicy
 from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.network.pod_hosts import Hosts
-from paceline.node.probes.prober import Prober, RunInside
-from paceline.node.probes.workers import Checks
+from paceline.node.probes.prober import ExecProbe, Prober
+from paceline.node.probes.workers import ProbeWorkers
 from paceline.node.registration import Registration
 from paceline.node.runtime.env import CONFIG_ERROR
-from paceline.node.runtime.exec_types import Run
+from paceline.node.runtime.exec_types import RunExec
 from paceline.node.volumes.reclaim import VolumeReclaimer
 from paceline.node.volumes.references import Sources, TokenCache
 from paceline.node.volumes.refresh import VolumeRefresher
@@ -55,11 +66,11 @@ from paceline.node.volumes.volumes import Mounts
 log = logging.getLogger(__name__)
 
 WORKERS = 8
-# How many events are on their way at a time.
+# How many events are sent at a time.
 EVENTS_AT_ONCE = 2
-# A pass starts containers and looks again; more rounds than a pod has stages mean a bug.
+# A pass repeats after it started containers; more rounds than a pod has stages mean a bug.
 MAX_ROUNDS = 100
-# What keeps a container from starting is looked at again after half the time it has lasted, within these bounds.
+# A blocked container is retried after half the time it has been blocked, within these bounds.
 SOONEST_SECONDS, LATEST_SECONDS = 1.0, 60.0
 # A uid is part of a path.
 _UID = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -67,7 +78,7 @@ _UID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 @dataclass(slots=True, kw_only=True)
 class Agent:
-    """Everything the agent is made of. Nothing that matters lives only in it: it may be killed at any moment."""
+    """The agent and its parts. It may be killed at any moment: no state that matters lives in memory only."""
 
     cluster: Cluster
     world: Effects
@@ -78,14 +89,14 @@ class Agent:
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
     environments: EnvironmentProvider = field(default_factory=StaticEnvironments)
-    # How much is kept of pods that are gone.
-    keeping: RetentionPolicy = field(default_factory=RetentionPolicy)
-    # Runs commands in containers; without it, probes and hooks that want one fail and say so.
-    command: Run | None = None
-    # How pods are connected, and who makes their networks where each has its own.
+    # How many logs of deleted pods are kept.
+    log_retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    # Runs commands in containers; without it, exec probes and hooks fail.
+    command: RunExec | None = None
+    # How pods are connected, and what creates their networks where each has its own.
     network: PodNetwork = SHARED_NETWORK
     networks: Networks | None = None
-    # Who mounts for pods what has to be mounted, if anybody may.
+    # None where the agent may not mount.
     mounts: Mounts | None = None
     queue: WorkQueue[str] = field(init=False)
     hosts: Hosts = field(init=False)
@@ -96,25 +107,25 @@ class Agent:
     _starter: Starter = field(init=False)
     _devices: Devices = field(init=False)
     _evictions: Evictions = field(init=False)
-    _clearing: LogGC = field(init=False)
-    _checks: Checks = field(init=False)
+    _log_gc: LogGC = field(init=False)
+    _probes: ProbeWorkers = field(init=False)
     _hooks: Hooks = field(init=False)
-    _leaving: ContainerKiller = field(init=False)
+    _killer: ContainerKiller = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
-    # Where the pods bound to this machine are found, by uid.
+    # The pods bound to this node, by uid.
     _keys: dict[str, Key] = field(init=False, default_factory=dict)
-    # Since when something keeps a pod's containers from starting.
+    # Since when containers of a pod cannot start.
     _blocked: dict[str, datetime] = field(init=False, default_factory=dict)
     _followed: set[ProcessHandle] = field(init=False, default_factory=set)
-    # Whose first hook this process has begun.
-    _greeted: set[ProcessHandle] = field(init=False, default_factory=set)
+    # Shims of containers whose postStart hook this process has begun.
+    _post_start_begun: set[ProcessHandle] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        """Set up the caches; nothing runs before `run`."""
+        """Create the parts; nothing runs before `run`."""
         chance = self.world.chance
         self.queue = WorkQueue(chance)
         self.hosts = Hosts(files=self.world.files, folders=self.folders, network=self.network)
-        # All pods, bound or not: peers must be known by name before the first of them starts.
+        # All pods, bound or not: peers must resolve by name before the first of them starts.
         self.pods = Informer(self.cluster, PODS, chance=chance, on_change=self._pod_changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=chance, on_change=self._claim_changed)
         self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._volume_changed)
@@ -128,27 +139,28 @@ class Agent:
             on_change=self.queue.add,
         )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
-        history = LogArchive(world=self.world, folders=self.folders, policy=self.keeping)
-        self._clearing = LogGC(
-            archive=history,
+        archive = LogArchive(world=self.world, folders=self.folders, policy=self.log_retention)
+        self._log_gc = LogGC(
+            archive=archive,
             blocking=self.blocking,
             recorder=self.recorder,
             host=self.host,
             pods=self.pods.cache,
         )
-        self._starter = self._make_starter(history)
+        self._starter = self._make_starter(archive)
         self.environments.listen(self._environment_changed)
-        asking = Prober(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
-        self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
-        self._leaving = ContainerKiller(
+        exec_probe = ExecProbe(starter=self._starter, command=self.command) if self.command else None
+        prober = Prober(exec_probe=exec_probe)
+        self._hooks = Hooks(prober=prober, recorder=self.recorder, address=self.hosts.address)
+        self._killer = ContainerKiller(
             world=self.world,
             folders=self.folders,
             recorder=self.recorder,
             hooks=self._hooks,
             on_change=self.queue.add,
         )
-        self._checks = Checks(
-            asking=asking,
+        self._probes = ProbeWorkers(
+            prober=prober,
             clock=self.world.clock,
             recorder=self.recorder,
             address=self.hosts.address,
@@ -166,14 +178,14 @@ class Agent:
             root=self.folders.claims,
         )
 
-    def _make_starter(self, history: LogArchive) -> Starter:
+    def _make_starter(self, archive: LogArchive) -> Starter:
         return Starter(
             cluster=self.cluster,
             world=self.world,
             host=self.host,
             folders=self.folders,
             hosts=self.hosts,
-            history=history,
+            archive=archive,
             images=Images(rows=self.images, environments=self.environments, host=self.host, files=self.world.files),
             claims=self._claims.cache,
             volumes=self._volumes.cache,
@@ -185,7 +197,7 @@ class Agent:
         )
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Work until cancelled; `ready` is set once the node is registered and all pods are known."""
+        """Run until cancelled; `ready` is set once the node is registered and all informers are in sync."""
         self.world.files.make_folder(self.folders.pods)
         self.hosts.load()
         self._devices.load()
@@ -204,82 +216,82 @@ class Agent:
             for informer in informers:
                 await informer.has_synced.wait()
             await registration.arrive()
-            # Also pods that are gone from the cluster: what they left is taken over, reported or cleared away.
-            for uid in self._left_behind():
+            # Deleted pods too: their containers are killed and their folders cleared.
+            for uid in self._local_pods():
                 self.queue.add(uid)
             group.create_task(registration.keep())
             group.create_task(self._reclaim.run())
-            group.create_task(self._clearing.run())
+            group.create_task(self._log_gc.run())
             group.create_task(self._evictions.run())
             group.create_task(VolumeRefresher(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
             try:
                 await run(self.queue, self.reconcile, workers=WORKERS)
             finally:
-                self._leaving.close()
+                self._killer.close()
 
     @property
     def starter(self) -> Starter:
-        """What starts this agent's containers, and knows what each of them is made from."""
+        """The starter of this agent's containers."""
         return self._starter
 
-    def _left_behind(self) -> frozenset[str]:
-        """Name every pod that this machine has something of."""
-        made = [each.pod_uids() for each in (self.networks, self.mounts) if each is not None]
-        return frozenset(self.world.files.names(self.folders.pods)).union(*made)
+    def _local_pods(self) -> frozenset[str]:
+        """Return the uid of every pod that has a folder, a network or a mount on this node."""
+        others = [resources.pod_uids() for resources in (self.networks, self.mounts) if resources is not None]
+        return frozenset(self.world.files.names(self.folders.pods)).union(*others)
 
     async def reconcile(self, uid: str) -> None:
-        """Look at one pod's folders, decide, carry out, report, and say when to look again."""
+        """Read one pod's folders, decide, carry the plan out, report the status, and requeue the pod."""
         pod = self._pod(uid)
         try:
             if pod is None:
                 await self._clear(uid)
             else:
-                await self._move_on(uid, pod)
+                await self._sync(uid, pod)
         except OSError as error:
-            raise ServiceUnavailable(f"the node agent's folder {self.folders.root}: {error}") from error
+            raise ServiceUnavailable(f"the node agent cannot use its folder {self.folders.root}: {error}") from error
 
-    async def _move_on(self, uid: str, pod: Object) -> None:
-        problems: dict[str, Problem] = {}
-        why = self._evictions.why(uid)
-        pod = without_grace(pod) if why else pod
+    async def _sync(self, uid: str, pod: Object) -> None:
+        problems: dict[str, StartProblem] = {}
+        eviction = self._evictions.message(uid)
+        pod = without_grace(pod) if eviction else pod
+        addresses = {"address": self.hosts.address(pod), "host_address": self.network.host_address}
         for _ in range(MAX_ROUNDS):
-            seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
-            seen = self._leaving.recalled(replace(seen, evicted=why))
-            health = self._checks.health(pod, seen.tries)
-            seen = replace(seen, health=health, tries=self._checks.with_post_start(uid, seen.tries))
-            seen = replace(seen, host_address=self.network.host_address)
-            plan = decide(seen, self.world.clock.now())
+            view = self._killer.add_to(read_view(self.world, self.folders, pod, **addresses))
+            health = self._probes.health(pod, view.attempts)
+            attempts = self._probes.with_post_start(uid, view.attempts)
+            view = replace(view, problems=problems, eviction=eviction, health=health, attempts=attempts)
+            plan = decide(view, self.world.clock.now())
             if not plan.record and not plan.start:
                 break
             for name, ended in plan.record:
-                write_ended(self.world.files, self._folder(seen, name), ended)
+                write_ended(self.world.files, self._folder(view, name), ended)
             problems |= await self._start(pod, plan)
-        has_asked = self._leaving.carry_out(self._group, seen, plan)
-        self._follow(uid, seen.tries)
-        if has_asked:
-            # Others may have to be asked too, and by the next look most have ended: there is one thing less to report.
+        has_stopped = self._killer.carry_out(self._group, view, plan)
+        self._follow(uid, view.attempts)
+        if has_stopped:
+            # Other pods may have to stop too, and by the next pass most containers have ended: one report less.
             self.queue.add(uid)
             return
-        self._checks.keep(self._group, pod, seen.tries)
-        self._run_post_start(seen)
-        if self._has_ended(seen, plan):
+        self._probes.sync(self._group, pod, view.attempts)
+        self._run_post_start(view)
+        if self._has_ended(view, plan):
             await self._disconnect(uid)
         await self._report(pod, plan)
-        self._look_again(uid, plan, is_blocked=bool(problems))
+        self._requeue(uid, plan, is_blocked=bool(problems))
         if plan.remove:
             await self._remove(pod)
-        elif is_terminal(seen.pod) and self._has_ended(seen, plan):
-            await self.blocking.run(functools.partial(self._clearing.archive.remove_volumes, uid))
+        elif is_terminal(pod) and self._has_ended(view, plan):
+            await self.blocking.run(functools.partial(self._log_gc.archive.remove_volumes, uid))
 
-    async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
-        """Start what is to be started; give what kept the rest from it."""
+    async def _start(self, pod: Object, plan: PodPlan) -> dict[str, StartProblem]:
+        """Start the containers of a plan; return why others could not be started."""
         if not plan.start:
             return {}
-        specs = {str(each["name"]): each for each in containers_of(pod)}
+        specs = {str(container["name"]): container for container in containers_of(pod)}
         problems = {}
         prepared = await self._prepare(pod)
-        if isinstance(prepared, Problem):
+        if isinstance(prepared, StartProblem):
             return {start.container: prepared for start in plan.start}
         for start in plan.start:
             try:
@@ -290,81 +302,80 @@ class Agent:
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
                 raise ServiceUnavailable(
-                    f"the shim of container {start.container!r} ended before it began; see {folder}"
+                    f"the shim of container {start.container!r} ended before it started the program; see {folder}"
                 )
             if note:
-                part = part_of(pod, start.container)
+                part = field_path(pod, start.container)
                 await self.recorder.record(pod, NOT_RENEWED, message=note, part=part, is_warning=True)
         return problems
 
-    async def _prepare(self, pod: Object) -> Sources | Problem:
-        """Make what all containers of a pod need; give what they are made from, or what keeps them from starting."""
+    async def _prepare(self, pod: Object) -> Sources | StartProblem:
+        """Set up what all containers of a pod share; return its sources, or what keeps them from starting."""
         try:
             return await self._starter.prepare(pod)
         except CannotStart as error:
-            for said in error.told:
-                await self.recorder.record(pod, error.reason, message=said, is_warning=True)
-            return Problem(reason=error.reason, message=str(error), is_of_pod=True)
+            for message in error.messages:
+                await self.recorder.record(pod, error.reason, message=message, is_warning=True)
+            return StartProblem(reason=error.reason, message=str(error), is_of_pod=True)
 
-    async def _problem(self, pod: Object, container: Object, error: CannotStart) -> Problem:
+    async def _problem(self, pod: Object, container: Object, error: CannotStart) -> StartProblem:
         now = self.world.clock.now()
-        lasted = (now - self._blocked.get(uid_of(pod), now)).total_seconds()
-        if error.reason == NOT_PULLED and lasted >= SOONEST_SECONDS:
+        blocked_seconds = (now - self._blocked.get(uid_of(pod), now)).total_seconds()
+        if error.reason == NOT_PULLED and blocked_seconds >= SOONEST_SECONDS:
             error = backed_off(container, error)
         if error.reason == CONFIG_ERROR:
-            # What is wrong is not the image, which is there.
-            story = pulled(str(container.get("image") or ""), self._starter.images.environment_of(container).name)
-            part = part_of(pod, str(container["name"]))
-            await self.recorder.record(pod, story.reason, message=story.message, part=part)
-        return Problem(reason=error.reason, message=str(error))
+            # A kubelet has pulled the image by then.
+            event = pulled(str(container.get("image") or ""), self._starter.images.environment_of(container).name)
+            part = field_path(pod, str(container["name"]))
+            await self.recorder.record(pod, event.reason, message=event.message, part=part)
+        return StartProblem(reason=error.reason, message=str(error))
 
-    def _run_post_start(self, seen: Seen) -> None:
-        """Run the first hook of each container that has not been through it, also when another agent began it."""
-        uid, held = uid_of(seen.pod), held_tries(seen)
-        for container in containers_of(seen.pod):
+    def _run_post_start(self, view: PodView) -> None:
+        """Run the postStart hooks that have not run yet, also those that another agent began."""
+        uid, running = uid_of(view.pod), view.running
+        for container in containers_of(view.pod):
             name = str(container["name"])
-            each = held.get(name)
-            who = each.started.identity if each and each.started else None
-            if each is None or who is None or who in self._greeted or post_start_done(seen, name):
+            attempt = running.get(name)
+            if attempt is None or attempt.shim is None or view.is_post_start_done(name):
                 continue
-            if not self._checks.is_unhealthy((uid, name, each.restarts)):
-                self._greeted.add(who)
-                self._beside(self._after_start(seen, container, each.restarts))
+            has_failed = self._probes.has_post_start_failed((uid, name, attempt.restarts))
+            if attempt.shim not in self._post_start_begun and not has_failed:
+                self._post_start_begun.add(attempt.shim)
+                self._spawn(self._post_start(view, container, attempt.restarts))
 
-    async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
-        name, uid = str(container["name"]), uid_of(seen.pod)
-        if await self._hooks.after_start(seen.pod, container, still=lambda: self._is_wanted(uid)):
-            write_hooked(self.world.files, self._folder(seen, name))
-            self._checks.welcome((uid, name, restarts))
+    async def _post_start(self, view: PodView, container: Object, restarts: int) -> None:
+        name, uid = str(container["name"]), uid_of(view.pod)
+        if await self._hooks.post_start(view.pod, container, is_current=lambda: self._is_current(uid)):
+            write_post_start_done(self.world.files, self._folder(view, name))
+            self._probes.mark_post_start_done((uid, name, restarts))
         else:
-            self._checks.mark_unhealthy((uid, name, restarts))
+            self._probes.mark_post_start_failed((uid, name, restarts))
 
-    def _is_wanted(self, uid: str) -> bool:
-        """Tell whether a pod is there and not about to go."""
+    def _is_current(self, uid: str) -> bool:
+        """Tell whether a pod exists and is not being deleted."""
         pod = self._pod(uid)
         return pod is not None and not is_deleting(pod)
 
-    def _follow(self, uid: str, tries: Mapping[str, Try]) -> None:
-        """Have the pod looked at again when one of its shims ends."""
-        for each in tries.values():
-            who = each.started.identity if each.started else None
-            if each.is_held and who is None:
-                self.queue.add_after(uid, MOMENT.total_seconds())
-            elif each.is_held and who is not None and who not in self._followed:
-                self._followed.add(who)
-                self._beside(self._await_end(uid, who))
+    def _follow(self, uid: str, attempts: Mapping[str, ContainerAttempt]) -> None:
+        """Reconcile the pod again when one of its shims ends."""
+        for attempt in attempts.values():
+            if attempt.has_shim and attempt.shim is None:
+                self.queue.add_after(uid, START_RECORD_DELAY.total_seconds())
+            elif attempt.has_shim and attempt.shim is not None and attempt.shim not in self._followed:
+                self._followed.add(attempt.shim)
+                self._spawn(self._await_end(uid, attempt.shim))
 
-    async def _await_end(self, uid: str, who: ProcessHandle) -> None:
+    async def _await_end(self, uid: str, shim: ProcessHandle) -> None:
         try:
-            await self.world.processes.ended(who)
+            await self.world.processes.ended(shim)
         finally:
-            self._followed.discard(who)
-            self._leaving.forget(who)
-            self._greeted.discard(who)
+            self._followed.discard(shim)
+            self._killer.forget(shim)
+            self._post_start_begun.discard(shim)
         self.queue.add(uid)
 
-    async def _report(self, pod: Object, plan: Plan) -> None:
-        """Write the status if it says anything new, then tell of it; Conflict means that the pod is looked at again."""
+    async def _report(self, pod: Object, plan: PodPlan) -> None:
+        """Write a changed status, then record its events; after a Conflict the queue tries again."""
         old = pod.get("status") or {}
         if plan.status is None or all(old.get(name) == value for name, value in plan.status.items()):
             return
@@ -372,80 +383,81 @@ class Agent:
         try:
             written = await self.cluster.patch(PODS, key_of(pod), patch, subresource="status")
         except NotFound:
-            return  # The pod went meanwhile; the watch will say so.
+            return  # The pod is gone; the watch will report it.
         self.pods.observe(written)
-        if told := stories(old, plan.status):
-            # Beside the work: events are for people, and the next step need not wait for them.
-            self._beside(self._tell(written, told))
+        if events := events_of(old, plan.status):
+            # In a task of its own: the next step need not wait for events.
+            self._spawn(self._record(written, events))
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin something beside the work; an agent that is ending begins nothing any more."""
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a task; an agent that is shutting down starts none."""
         try:
             self._group.create_task(work)
         except RuntimeError:
-            # Python 3.11 would complain of a coroutine that nobody waits for.
+            # Python 3.11 would warn about a coroutine that was never awaited.
             work.close()
             raise
 
-    async def _tell(self, pod: Object, told: tuple[Story, ...]) -> None:
-        for story in told:
-            said = {"message": story.message, "part": story.part}
-            await self.recorder.record(pod, story.reason, is_warning=story.is_warning, **said)
+    async def _record(self, pod: Object, events: tuple[PodEvent, ...]) -> None:
+        for event in events:
+            details = {"message": event.message, "part": event.part}
+            await self.recorder.record(pod, event.reason, is_warning=event.is_warning, **details)
 
-    def _look_again(self, uid: str, plan: Plan, *, is_blocked: bool) -> None:
+    def _requeue(self, uid: str, plan: PodPlan, *, is_blocked: bool) -> None:
         now = self.world.clock.now()
         if plan.wake_at is not None:
             self.queue.add_after(uid, max((plan.wake_at - now).total_seconds(), 0.0))
         if not is_blocked:
             self._blocked.pop(uid, None)
             return
-        lasted = (now - self._blocked.setdefault(uid, now)).total_seconds()
-        self.queue.add_after(uid, min(max(lasted / 2, SOONEST_SECONDS), LATEST_SECONDS))
+        blocked_seconds = (now - self._blocked.setdefault(uid, now)).total_seconds()
+        self.queue.add_after(uid, min(max(blocked_seconds / 2, SOONEST_SECONDS), LATEST_SECONDS))
 
     async def _remove(self, pod: Object) -> None:
-        """Let a pod's object go, now that nothing of it runs."""
+        """Delete a pod's object, now that nothing of it runs."""
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}}
         try:
             await self.cluster.delete(PODS, key_of(pod), options)
         except (NotFound, Conflict):
-            return  # Gone, or another pod has the name by now.
+            return  # Deleted, or another pod has the name by now.
 
     async def _clear(self, uid: str) -> None:
-        """End what is left of a pod that is gone, then keep its logs and remove the rest."""
+        """Kill the containers of a deleted pod, then archive its logs and remove its folders."""
         names = self.world.files.names(self.folders.containers(uid))
-        held = {name: each for name, each in tries_of(self.world, self.folders, uid, names).items() if each.is_held}
-        for each in held.values():
-            self._leaving.send(each, signal.SIGQUIT)
-        self._follow(uid, held)
-        if not held:
+        latest = latest_attempts(self.world, self.folders, uid, names)
+        supervised = {name: attempt for name, attempt in latest.items() if attempt.has_shim}
+        for attempt in supervised.values():
+            self._killer.send(attempt, signal.SIGQUIT)
+        self._follow(uid, supervised)
+        if not supervised:
             await self._disconnect(uid)
-        if held or not self.world.files.exists(self.folders.pod(uid)):
+        if supervised or not self.world.files.exists(self.folders.pod(uid)):
             return
-        # Elsewhere: what a pod left in its scratch folders may take long to remove.
-        if await self.blocking.run(functools.partial(self._clearing.archive.archive_or_remove, uid)):
-            self._clearing.hint()
+        # In a thread: removing a pod's scratch folders may take long.
+        if await self.blocking.run(functools.partial(self._log_gc.archive.archive_or_remove, uid)):
+            self._log_gc.hint()
 
     async def _disconnect(self, uid: str) -> None:
-        """Take away the network, the devices and the mounts of a pod in which nothing runs any more."""
+        """Release the devices, mounts and network of a pod in which nothing runs any more."""
         self._devices.release(uid)
         if self.mounts is not None:
             await self.mounts.unmount(uid)
         if self.networks is not None:
             await self.networks.remove(uid)
 
-    def _has_ended(self, seen: Seen, plan: Plan) -> bool:
+    def _has_ended(self, view: PodView, plan: PodPlan) -> bool:
         """Tell whether nothing of a pod runs or will run again."""
-        status = plan.status or seen.pod.get("status") or {}
+        status = plan.status or view.pod.get("status") or {}
         is_over = plan.remove or status.get("phase") in TERMINAL_PHASES
-        return is_over and not any(each.is_held for each in seen.tries.values())
+        return is_over and not any(attempt.has_shim for attempt in view.attempts.values())
 
     def _pod(self, uid: str) -> Object | None:
         key = self._keys.get(uid)
         pod = self.pods.cache.get(key) if key else None
         return pod if pod is not None and uid_of(pod) == uid else None
 
-    def _folder(self, seen: Seen, name: str) -> Path:
-        return self.folders.attempt(uid_of(seen.pod), name, seen.tries[name].restarts)
+    def _folder(self, view: PodView, name: str) -> Path:
+        return self.folders.attempt(uid_of(view.pod), name, view.attempts[name].restarts)
 
     def _pod_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}
@@ -456,14 +468,14 @@ class Agent:
             self.hosts.remove(pod)
             self._keys.pop(uid, None)
             self._blocked.pop(uid, None)
-            self._checks.forget(uid)
+            self._probes.forget(uid)
             self._evictions.forget(uid)
-        # Soon and once for many: pods that run already have their hosts file mounted.
+        # Once for many changes: running pods have the hosts file mounted already.
         asyncio.get_running_loop().call_soon(self.hosts.try_flush)
         if pod["spec"].get("nodeName") == self.host.name and _UID.fullmatch(uid):
             if new is not None:
                 self._keys[uid] = key_of(pod)
-            # One that has to go is asked at once: its grace is running.
+            # A deleted pod goes first: its grace period is running.
             self.queue.add(uid, is_urgent=new is not None and is_deleting(new) and not is_deleting(old or {}))
 
     def _volume_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
@@ -472,7 +484,7 @@ class Agent:
             self._reclaim.enqueue(new)
 
     def _environment_changed(self) -> None:
-        """Look at pods that wait as if they had just begun to: what they wait for is another thing now."""
+        """Retry pods that wait for an image, with a new back-off."""
         for uid in self._blocked:
             self._blocked[uid] = self.world.clock.now()
             self.queue.add(uid)

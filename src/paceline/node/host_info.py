@@ -82,13 +82,13 @@ MEMORY_OWNER = ".home"
 
 
 class CannotStart(Exception):
-    """A container cannot be started now: a reason kubectl users know, and what would help. It is tried again."""
+    """A container cannot be started now; it is retried. The reason is a kubelet's, the message says what would help."""
 
-    def __init__(self, reason: str, message: str, *, told: tuple[str, ...] = ()) -> None:
+    def __init__(self, reason: str, message: str, *, messages: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.reason = reason
-        # What is to be told of the pod as a whole, where that is what cannot be started.
-        self.told = told
+        # One message for each event on the pod, when the whole pod cannot start.
+        self.messages = messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

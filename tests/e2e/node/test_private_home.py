@@ -50,6 +50,6 @@ def test_a_host_path_into_it_is_refused_and_said(cluster: Embedded, tmp_path: Pa
     def said() -> bool:
         fields = "involvedObject.name=thief,type=Warning"
         events = cluster.kubectl("get", "events", "--field-selector", fields, "-o", "jsonpath={.items[*].message}").out
-        return "lies in the cluster's own folder" in events
+        return "is inside of the cluster's own folder" in events
 
     wait_until("it is said", said)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from paceline.effects import ProcessHandle
 from paceline.node.host_info import Host
-from paceline.node.lifecycle.view import Ended, Seen, Started, Try
+from paceline.node.lifecycle.view import ContainerAttempt, ExitRecord, PodView, StartRecord
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BOOT = "boot-1"
@@ -48,11 +48,11 @@ def ago(seconds):
 
 
 def started(seconds=60, boot=BOOT):
-    return Started(identity=ProcessHandle(pid=42, start_ticks=1, boot_id=boot), at=ago(seconds), environment="host")
+    return StartRecord(identity=ProcessHandle(pid=42, start_ticks=1, boot_id=boot), at=ago(seconds), environment="host")
 
 
 def ended(code=0, seconds=0, *, ran=30, reason=""):
-    return Ended(
+    return ExitRecord(
         exit_code=code,
         reason=reason or ("Completed" if code == 0 else "Error"),
         started_at=ago(seconds + ran),
@@ -61,22 +61,24 @@ def ended(code=0, seconds=0, *, ran=30, reason=""):
 
 
 def running(restarts=0, asked=None):
-    return Try(restarts=restarts, started=started(), is_held=True, asked_at=None if asked is None else ago(asked))
+    return ContainerAttempt(
+        restarts=restarts, started=started(), has_shim=True, stop_requested_at=None if asked is None else ago(asked)
+    )
 
 
 def done(code=0, seconds=0, *, restarts=0, ran=30):
-    return Try(restarts=restarts, started=started(), ended=ended(code, seconds, ran=ran))
+    return ContainerAttempt(restarts=restarts, started=started(), ended=ended(code, seconds, ran=ran))
 
 
 def lost(boot=BOOT):
-    return Try(restarts=0, started=started(boot=boot))
+    return ContainerAttempt(restarts=0, started=started(boot=boot))
 
 
-def seen(pod, tries=None, *, before=None, problems=None, health=None):
-    return Seen(
+def view(pod, attempts=None, *, previous=None, problems=None, health=None):
+    return PodView(
         pod=pod,
-        tries=tries or {},
-        before=before or {},
+        attempts=attempts or {},
+        previous=previous or {},
         problems=problems or {},
         health=health or {},
         boot_id=BOOT,

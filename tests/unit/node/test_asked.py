@@ -1,4 +1,4 @@
-"""A container that is to stop stops, also when the disk cannot take down that it was asked."""
+"""A container that is to stop stops, also when the disk cannot take down that it was requests."""
 
 import errno
 import os
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from paceline.apimachinery.timestamps import to_wire_micro
 from paceline.node.lifecycle.killer import StopRequests
-from paceline.node.lifecycle.state_files import ASKED, read_try
+from paceline.node.lifecycle.state_files import read_attempt
+from paceline.node.runtime.shim import STOP_REQUEST
 from paceline.testing.sim.effects import SimFiles, sim_world
 from tests.unit.node.pods import NOW, ago, done, running
 
@@ -22,52 +23,52 @@ class Full(SimFiles):
 
 
 def test_it_is_on_record_where_there_is_room_and_nowhere_else():
-    files, asked = SimFiles(), StopRequests()
+    files, requests = SimFiles(), StopRequests()
     files.make_folder(FOLDER)
 
-    asked.note(files, FOLDER, WHO, now=NOW)
+    requests.record(files, FOLDER, WHO, now=NOW)
 
-    assert files.exists(FOLDER / ASKED)
-    assert asked.recalled({"main": running()})["main"].asked_at is None
+    assert files.exists(FOLDER / STOP_REQUEST)
+    assert requests.add_to({"main": running()})["main"].stop_requested_at is None
 
 
 def test_d07_the_signal_that_somebody_chose_is_on_record_for_the_shim():
-    sim, asked = sim_world(1), StopRequests()
+    sim, requests = sim_world(1), StopRequests()
     files = sim.files
     files.make_folder(FOLDER)
 
-    asked.note(files, FOLDER, WHO, now=NOW, number=2)
+    requests.record(files, FOLDER, WHO, now=NOW, number=2)
 
-    assert files.read(FOLDER / ASKED).decode().split() == [to_wire_micro(NOW), "2"]
-    assert read_try(files, sim.processes, FOLDER).asked_at == NOW
+    assert files.read(FOLDER / STOP_REQUEST).decode().split() == [to_wire_micro(NOW), "2"]
+    assert read_attempt(files, sim.processes, FOLDER).stop_requested_at == NOW
 
 
 def test_a_record_that_a_full_disk_left_empty_is_none():
     sim = sim_world(1)
     sim.files.make_folder(FOLDER)
-    sim.files.overwrite(FOLDER / ASKED, b"")
+    sim.files.overwrite(FOLDER / STOP_REQUEST, b"")
 
-    assert read_try(sim.files, sim.processes, FOLDER).asked_at is None
+    assert read_attempt(sim.files, sim.processes, FOLDER).stop_requested_at is None
 
 
 def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():
-    asked = StopRequests()
+    requests = StopRequests()
 
-    asked.note(Full(), FOLDER, WHO, now=NOW)
+    requests.record(Full(), FOLDER, WHO, now=NOW)
 
-    assert asked.recalled({"main": running()})["main"].asked_at == NOW
-    asked.forget(WHO)
-    assert asked.recalled({"main": running()})["main"].asked_at is None
+    assert requests.add_to({"main": running()})["main"].stop_requested_at == NOW
+    requests.forget(WHO)
+    assert requests.add_to({"main": running()})["main"].stop_requested_at is None
 
 
 def test_what_is_on_record_counts_more_than_what_is_remembered():
-    asked = StopRequests()
-    asked.note(Full(), FOLDER, WHO, now=NOW)
+    requests = StopRequests()
+    requests.record(Full(), FOLDER, WHO, now=NOW)
 
-    assert asked.recalled({"main": running(asked=7)})["main"].asked_at == ago(7)
+    assert requests.add_to({"main": running(asked=7)})["main"].stop_requested_at == ago(7)
 
 
 def test_nobody_else_is_taken_for_asked():
-    asked = StopRequests()
+    requests = StopRequests()
 
-    assert asked.recalled({"main": done(1)}) == {"main": done(1)}
+    assert requests.add_to({"main": done(1)}) == {"main": done(1)}

@@ -8,10 +8,10 @@ import pytest
 
 from paceline.node.probes.prober import Prober, ProbeResult
 from paceline.node.probes.probes import Probe, probe_of
-from paceline.node.runtime.exec_types import Gone, NotRun
+from paceline.node.runtime.exec_types import ContainerGone, ExecError
 from tests.unit.node.pods import container, pod
 
-ASKING = Prober(inside=None)
+ASKING = Prober(exec_probe=None)
 HERE = "127.0.0.1"
 
 
@@ -39,7 +39,7 @@ async def server(answer):
 async def get(answer, **said):
     async with server(answer) as (port, heard):
         probe = probe_of({"livenessProbe": {"httpGet": {"port": port, **said}}}, "livenessProbe")
-        found = await ASKING.ask(probe, pod(), container(), HERE)
+        found = await ASKING.probe(probe, pod(), container(), HERE)
     return found, heard[0].decode()
 
 
@@ -76,8 +76,10 @@ async def test_the_request_is_what_the_probe_says_and_no_more():
 
 async def test_who_does_not_answer_in_time_has_failed():
     async with server(None) as (port, _):
-        slow = Probe(kind="livenessProbe", action="httpGet", what={"port": port}, timeout=timedelta(milliseconds=20))
-        found = await ASKING.ask(slow, pod(), container(), HERE)
+        slow = Probe(
+            kind="livenessProbe", action="httpGet", settings={"port": port}, timeout=timedelta(milliseconds=20)
+        )
+        found = await ASKING.probe(slow, pod(), container(), HERE)
 
     assert not found.is_good
     late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -98,8 +100,8 @@ class Inside:
 
 async def say(inside):
     what = {"command": ["look", "around"]}
-    probe = Probe(kind="livenessProbe", action="exec", what=what, timeout=timedelta(milliseconds=20))
-    return await Prober(inside=inside).ask(probe, pod(), container(), HERE)
+    probe = Probe(kind="livenessProbe", action="exec", settings=what, timeout=timedelta(milliseconds=20))
+    return await Prober(exec_probe=inside).probe(probe, pod(), container(), HERE)
 
 
 async def test_a_command_that_takes_too_long_has_failed():
@@ -109,17 +111,17 @@ async def test_a_command_that_takes_too_long_has_failed():
 
 
 async def test_a_command_that_cannot_be_run_says_nothing_of_the_container():
-    assert await say(Inside(NotRun("no such program"))) == ProbeResult(
+    assert await say(Inside(ExecError("no such program"))) == ProbeResult(
         is_good=False, is_unknown=True, text="no such program"
     )
     # Nor is there anything to tell of one that has ended meanwhile.
-    assert await say(Inside(Gone("it has ended"))) == ProbeResult(is_good=False, is_unknown=True)
+    assert await say(Inside(ContainerGone("it has ended"))) == ProbeResult(is_good=False, is_unknown=True)
 
 
 async def test_a_server_without_encryption_is_told_from_one_that_does_not_answer():
     async with server(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (port, _):
         probe = probe_of({"livenessProbe": {"httpGet": {"port": port, "scheme": "HTTPS"}}}, "livenessProbe")
-        asking = ASKING.ask(probe, pod(), container(), HERE)
+        asking = ASKING.probe(probe, pod(), container(), HERE)
         found = await asking
 
     assert found.text.startswith(f'Get "https://{HERE}:{port}/": ')
@@ -129,8 +131,8 @@ async def test_a_server_without_encryption_is_told_from_one_that_does_not_answer
 async def test_an_open_port_is_enough_for_tcp_and_a_closed_one_is_not():
     async with server(b"") as (port, _):
         probe = probe_of({"livenessProbe": {"tcpSocket": {"port": port}}}, "livenessProbe")
-        there = await ASKING.ask(probe, pod(), container(), HERE)
-    gone = await ASKING.ask(probe, pod(), container(), HERE)
+        there = await ASKING.probe(probe, pod(), container(), HERE)
+    gone = await ASKING.probe(probe, pod(), container(), HERE)
 
     assert there.is_good
     assert gone.text == f"dial tcp {HERE}:{port}: connect: connection refused"
@@ -139,7 +141,7 @@ async def test_an_open_port_is_enough_for_tcp_and_a_closed_one_is_not():
 async def test_a_port_that_has_no_such_name_is_said():
     probe = probe_of({"livenessProbe": {"tcpSocket": {"port": "web"}}}, "livenessProbe")
 
-    found = await ASKING.ask(probe, pod(), container(), HERE)
+    found = await ASKING.probe(probe, pod(), container(), HERE)
 
     assert found.text == "couldn't find port 'web' of container main"
 
@@ -147,6 +149,6 @@ async def test_a_port_that_has_no_such_name_is_said():
 async def test_what_cannot_be_asked_is_said():
     probe = probe_of({"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe")
 
-    found = await ASKING.ask(probe, pod(), container(), HERE)
+    found = await ASKING.probe(probe, pod(), container(), HERE)
 
-    assert found.text == "grpc is not offered by this cluster's node agent"
+    assert found.text == "grpc is not supported by this cluster's node agent"

@@ -7,81 +7,81 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.node.lifecycle.decide import decide
-from paceline.node.lifecycle.view import LONGEST_PAUSE, Problem, Start, Try, pause_after
-from tests.unit.node.pods import NOW, ago, container, deleted, done, ended, lost, pod, running, seen
+from paceline.node.lifecycle.view import MAX_BACK_OFF, ContainerAttempt, ContainerStart, StartProblem, back_off_after
+from tests.unit.node.pods import NOW, ago, container, deleted, done, ended, lost, pod, running, view
 
-HELD_ONLY = Try(restarts=0, is_held=True)
-INTENT_ONLY = Try(restarts=0)
+HELD_ONLY = ContainerAttempt(restarts=0, has_shim=True)
+INTENT_ONLY = ContainerAttempt(restarts=0)
 TWO = (container("a"), container("b"))
 INIT = [container("one"), container("two")]
 
 STARTS = {
-    "a new pod starts its container": (seen(pod()), [("main", 0)]),
-    "containers start side by side": (seen(pod(*TWO)), [("a", 0), ("b", 0)]),
-    "a container that runs is left alone": (seen(pod(), {"main": running()}), []),
-    "a try that was prepared and never begun is begun": (seen(pod(), {"main": INTENT_ONLY}), [("main", 0)]),
-    "a shim that holds its folder is not joined by a second": (seen(pod(), {"main": HELD_ONLY}), []),
-    "init containers come first, one by one": (seen(pod(initContainers=INIT)), [("one", 0)]),
-    "the next init container waits for the one before": (seen(pod(initContainers=INIT), {"one": running()}), []),
-    "a good init container makes room for the next": (seen(pod(initContainers=INIT), {"one": done()}), [("two", 0)]),
+    "a new pod starts its container": (view(pod()), [("main", 0)]),
+    "containers start side by side": (view(pod(*TWO)), [("a", 0), ("b", 0)]),
+    "a container that runs is left alone": (view(pod(), {"main": running()}), []),
+    "a try that was prepared and never begun is begun": (view(pod(), {"main": INTENT_ONLY}), [("main", 0)]),
+    "a shim that holds its folder is not joined by a second": (view(pod(), {"main": HELD_ONLY}), []),
+    "init containers come first, one by one": (view(pod(initContainers=INIT)), [("one", 0)]),
+    "the next init container waits for the one before": (view(pod(initContainers=INIT), {"one": running()}), []),
+    "a good init container makes room for the next": (view(pod(initContainers=INIT), {"one": done()}), [("two", 0)]),
     "the containers come after the last init container": (
-        seen(pod(initContainers=INIT), {"one": done(), "two": done()}),
+        view(pod(initContainers=INIT), {"one": done(), "two": done()}),
         [("main", 0)],
     ),
     "a failed init container is tried again": (
-        seen(pod(initContainers=INIT, policy="OnFailure"), {"one": done(1)}),
+        view(pod(initContainers=INIT, policy="OnFailure"), {"one": done(1)}),
         [("one", 1)],
     ),
     "a failed init container ends a pod that is never restarted": (
-        seen(pod(initContainers=INIT), {"one": done(1)}),
+        view(pod(initContainers=INIT), {"one": done(1)}),
         [],
     ),
-    "Never means never": (seen(pod(), {"main": done(1)}), []),
-    "OnFailure restarts what failed": (seen(pod(policy="OnFailure"), {"main": done(1)}), [("main", 1)]),
-    "OnFailure leaves what went well": (seen(pod(policy="OnFailure"), {"main": done(0)}), []),
-    "Always restarts what went well": (seen(pod(policy="Always"), {"main": done(0)}), [("main", 1)]),
-    "the second restart waits": (seen(pod(policy="Always"), {"main": done(1, 9.9, restarts=1)}), []),
+    "Never means never": (view(pod(), {"main": done(1)}), []),
+    "OnFailure restarts what failed": (view(pod(policy="OnFailure"), {"main": done(1)}), [("main", 1)]),
+    "OnFailure leaves what went well": (view(pod(policy="OnFailure"), {"main": done(0)}), []),
+    "Always restarts what went well": (view(pod(policy="Always"), {"main": done(0)}), [("main", 1)]),
+    "the second restart waits": (view(pod(policy="Always"), {"main": done(1, 9.9, restarts=1)}), []),
     "the second restart comes after its pause": (
-        seen(pod(policy="Always"), {"main": done(1, 10, restarts=1)}),
+        view(pod(policy="Always"), {"main": done(1, 10, restarts=1)}),
         [("main", 2)],
     ),
     "after a long good run the restart comes at once": (
-        seen(pod(policy="Always"), {"main": done(1, 0, restarts=7, ran=600)}),
+        view(pod(policy="Always"), {"main": done(1, 0, restarts=7, ran=600)}),
         [("main", 8)],
     ),
     "what is blocked is not tried again in the same pass": (
-        seen(pod(*TWO), problems={"a": Problem(reason="ErrImagePull", message="…")}),
+        view(pod(*TWO), problems={"a": StartProblem(reason="ErrImagePull", message="…")}),
         [("b", 0)],
     ),
-    "a pod that is over starts nothing": (seen(pod(status={"phase": "Failed"})), []),
-    "a pod that goes starts nothing": (seen(deleted()), []),
+    "a pod that is over starts nothing": (view(pod(status={"phase": "Failed"})), []),
+    "a pod that goes starts nothing": (view(deleted()), []),
 }
 
 
 @pytest.mark.parametrize(("world", "starts"), STARTS.values(), ids=STARTS)
 def test_starts(world, starts):
-    assert decide(world, NOW).start == tuple(Start(container=name, restarts=count) for name, count in starts)
+    assert decide(world, NOW).start == tuple(ContainerStart(container=name, restarts=count) for name, count in starts)
 
 
 STOPS = {
-    "a pod that goes asks its containers to stop": (seen(deleted(), {"main": running()}), ["main"], [], 30),
-    "one that was asked is not asked again": (seen(deleted(), {"main": running(asked=10)}), [], [], 20),
-    "after the grace period it is killed": (seen(deleted(), {"main": running(asked=30)}), [], ["main"], None),
+    "a pod that goes asks its containers to stop": (view(deleted(), {"main": running()}), ["main"], [], 30),
+    "one that was asked is not asked again": (view(deleted(), {"main": running(asked=10)}), [], [], 20),
+    "after the grace period it is killed": (view(deleted(), {"main": running(asked=30)}), [], ["main"], None),
     "a shorter grace period counts from the asking": (
-        seen(deleted(grace=5), {"main": running(asked=10)}),
+        view(deleted(grace=5), {"main": running(asked=10)}),
         [],
         ["main"],
         None,
     ),
-    "no grace means no asking": (seen(deleted(grace=0), {"main": running()}), [], ["main"], None),
+    "no grace means no asking": (view(deleted(grace=0), {"main": running()}), [], ["main"], None),
     "only what still runs is stopped": (
-        seen(deleted(*TWO), {"a": done(0), "b": running()}),
+        view(deleted(*TWO), {"a": done(0), "b": running()}),
         ["b"],
         [],
         30,
     ),
     "what runs on after its pod was given up is killed": (
-        seen(pod(status={"phase": "Failed"}), {"main": running()}),
+        view(pod(status={"phase": "Failed"}), {"main": running()}),
         [],
         ["main"],
         None,
@@ -93,26 +93,26 @@ STOPS = {
 def test_stops(world, ask, kill, wake):
     plan = decide(world, NOW)
 
-    assert (list(plan.ask), list(plan.kill)) == (ask, kill)
+    assert (list(plan.stop), list(plan.kill)) == (ask, kill)
     assert plan.wake_at == (None if wake is None else NOW + timedelta(seconds=wake))
     assert not plan.remove
 
 
 def test_a_pod_that_goes_is_removed_when_nothing_of_it_runs():
-    assert decide(seen(deleted(), {"main": done(0)}), NOW).remove
-    assert decide(seen(deleted()), NOW).remove
-    assert not decide(seen(pod(), {"main": done(0)}), NOW).remove
+    assert decide(view(deleted(), {"main": done(0)}), NOW).remove
+    assert decide(view(deleted()), NOW).remove
+    assert not decide(view(pod(), {"main": done(0)}), NOW).remove
 
 
 def test_a_record_that_is_there_counts_more_than_a_shim_that_is_about_to_go():
-    last_moment = Try(restarts=0, started=running().started, ended=ended(0), is_held=True)
+    last_moment = ContainerAttempt(restarts=0, started=running().started, ended=ended(0), has_shim=True)
 
-    assert decide(seen(deleted(), {"main": last_moment}), NOW).remove
+    assert decide(view(deleted(), {"main": last_moment}), NOW).remove
 
 
 @pytest.mark.parametrize(("boot", "reason"), [("boot-1", "ShimLost"), ("boot-0", "NodeRebooted")])
 def test_an_end_that_nobody_recorded_is_recorded_before_anything_else(boot, reason):
-    plan = decide(seen(pod(policy="Always"), {"main": lost(boot)}), NOW)
+    plan = decide(view(pod(policy="Always"), {"main": lost(boot)}), NOW)
 
     (name, end), *others = plan.record
     assert (name, end.exit_code, end.reason, end.finished_at) == ("main", 137, reason, NOW)
@@ -122,21 +122,21 @@ def test_an_end_that_nobody_recorded_is_recorded_before_anything_else(boot, reas
 
 def test_a_finished_pod_is_not_written_again():
     """Terminal is terminal: whatever the folders say later, the status stays."""
-    assert decide(seen(pod(status={"phase": "Succeeded"}), {"main": done(1)}), NOW).status is None
+    assert decide(view(pod(status={"phase": "Succeeded"}), {"main": done(1)}), NOW).status is None
 
 
 def test_the_restart_is_waited_for():
-    plan = decide(seen(pod(policy="Always"), {"main": done(1, 4, restarts=1)}), NOW)
+    plan = decide(view(pod(policy="Always"), {"main": done(1, 4, restarts=1)}), NOW)
 
     assert plan.wake_at == ago(4) + timedelta(seconds=10)
 
 
 @given(st.integers(0, 10_000), st.floats(0, 599))
 def test_pauses_grow_and_stay_bounded(restarts, ran):
-    pause = pause_after(done(1, restarts=restarts, ran=ran))
+    pause = back_off_after(done(1, restarts=restarts, ran=ran))
 
-    assert timedelta() <= pause <= LONGEST_PAUSE
-    assert pause <= pause_after(done(1, restarts=restarts + 1, ran=ran))
+    assert timedelta() <= pause <= MAX_BACK_OFF
+    assert pause <= back_off_after(done(1, restarts=restarts + 1, ran=ran))
 
 
 TRIES = st.sampled_from([None, INTENT_ONLY, HELD_ONLY, running(), running(asked=5), done(0), done(1), lost()])
@@ -148,9 +148,9 @@ def test_nothing_is_started_that_runs_and_nothing_goes_that_runs(first, second, 
     tries = {name: each for name, each in (("a", first), ("b", second)) if each is not None}
     subject = deleted(*TWO, policy=policy) if goes else pod(*TWO, policy=policy)
 
-    plan = decide(seen(subject, tries), NOW)
+    plan = decide(view(subject, tries), NOW)
 
-    live = {name for name, each in tries.items() if each.is_held and each.ended is None}
+    live = {name for name, each in tries.items() if each.has_shim and each.ended is None}
     assert not live & {start.container for start in plan.start}
     assert not (plan.remove and live)
     assert not (goes and plan.start)

@@ -9,7 +9,7 @@ import pytest
 from paceline.node.lifecycle.decide import decide
 from paceline.node.lifecycle.pod_status import pod_status
 from paceline.node.lifecycle.termination import chosen_signal, stop_signal
-from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, seen
+from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, view
 
 PROXY, LOGGER = container("proxy", restartPolicy="Always"), container("logger", restartPolicy="Always")
 BOTH = [PROXY, LOGGER]
@@ -23,39 +23,39 @@ def starts(world):
 
 
 STARTS = {
-    "a sidecar starts before the main containers": (seen(pod(initContainers=[PROXY])), [("proxy", 0)]),
+    "a sidecar starts before the main containers": (view(pod(initContainers=[PROXY])), [("proxy", 0)]),
     "the main containers come once it has started": (
-        seen(pod(initContainers=[PROXY]), {"proxy": running()}),
+        view(pod(initContainers=[PROXY]), {"proxy": running()}),
         [("main", 0)],
     ),
-    "sidecars start one by one": (seen(pod(initContainers=BOTH), {"proxy": running()}), [("logger", 0)]),
+    "sidecars start one by one": (view(pod(initContainers=BOTH), {"proxy": running()}), [("logger", 0)]),
     "an init container behind it runs while it runs": (
-        seen(pod(initContainers=[PROXY, FIRST]), {"proxy": running()}),
+        view(pod(initContainers=[PROXY, FIRST]), {"proxy": running()}),
         [("first", 0)],
     ),
     "a sidecar that ends is started again, whatever the pod's policy": (
-        seen(pod(initContainers=[PROXY]), {"proxy": done(0), "main": running()}),
+        view(pod(initContainers=[PROXY]), {"proxy": done(0), "main": running()}),
         [("proxy", 1)],
     ),
     "a sidecar that keeps ending waits longer and longer": (
-        seen(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1), "main": running()}),
+        view(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1), "main": running()}),
         [],
     ),
     "a sidecar that has ended holds back what has not begun": (
-        seen(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1)}),
+        view(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1)}),
         [],
     ),
     "a container waits for the first hook of the one before it": (
-        seen(pod(GREETED, container("two")), {"main": running()}),
+        view(pod(GREETED, container("two")), {"main": running()}),
         [],
     ),
-    "also when neither has begun": (seen(pod(GREETED, container("two"))), [("main", 0)]),
+    "also when neither has begun": (view(pod(GREETED, container("two"))), [("main", 0)]),
     "and comes once that has run": (
-        seen(pod(GREETED, container("two")), {"main": replace(running(), is_greeted=True)}),
+        view(pod(GREETED, container("two")), {"main": replace(running(), is_post_start_done=True)}),
         [("two", 0)],
     ),
     "it is not started again when the main containers have ended": (
-        seen(pod(initContainers=[PROXY]), {"proxy": done(0), "main": done(0)}),
+        view(pod(initContainers=[PROXY]), {"proxy": done(0), "main": done(0)}),
         [],
     ),
 }
@@ -68,47 +68,47 @@ def test_starts(world, wanted):
 
 STOPS = {
     "a sidecar is asked to stop when the main containers have ended": (
-        seen(pod(initContainers=[PROXY]), {"proxy": running(), "main": done(0)}),
+        view(pod(initContainers=[PROXY]), {"proxy": running(), "main": done(0)}),
         ["proxy"],
         [],
     ),
     "it stays while one of them will be tried again": (
-        seen(pod(initContainers=[PROXY], policy="OnFailure"), {"proxy": running(), "main": done(1)}),
+        view(pod(initContainers=[PROXY], policy="OnFailure"), {"proxy": running(), "main": done(1)}),
         [],
         [],
     ),
     "it goes when an init container failed for good": (
-        seen(pod(initContainers=[PROXY, FIRST]), {"proxy": running(), "first": done(1)}),
+        view(pod(initContainers=[PROXY, FIRST]), {"proxy": running(), "first": done(1)}),
         ["proxy"],
         [],
     ),
     "the last started sidecar goes first": (
-        seen(pod(initContainers=BOTH), {"proxy": running(), "logger": running(), "main": done(0)}),
+        view(pod(initContainers=BOTH), {"proxy": running(), "logger": running(), "main": done(0)}),
         ["logger"],
         [],
     ),
     "the one before it follows": (
-        seen(pod(initContainers=BOTH), {"proxy": running(), "logger": done(0), "main": done(0)}),
+        view(pod(initContainers=BOTH), {"proxy": running(), "logger": done(0), "main": done(0)}),
         ["proxy"],
         [],
     ),
     "a deleted pod's sidecars wait for its main containers": (
-        seen(deleted(initContainers=[PROXY]), {"proxy": running(), "main": running(asked=3)}),
+        view(deleted(initContainers=[PROXY]), {"proxy": running(), "main": running(asked=3)}),
         [],
         [],
     ),
     "and are asked then": (
-        seen(deleted(initContainers=[PROXY]), {"proxy": running(), "main": done(143)}),
+        view(deleted(initContainers=[PROXY]), {"proxy": running(), "main": done(143)}),
         ["proxy"],
         [],
     ),
     "the grace period is one for all": (
-        seen(deleted(initContainers=[PROXY]), {"proxy": running(asked=5), "main": running(asked=30)}),
+        view(deleted(initContainers=[PROXY]), {"proxy": running(asked=5), "main": running(asked=30)}),
         [],
         ["main"],
     ),
     "without grace all end at once": (
-        seen(deleted(initContainers=[PROXY], grace=0), {"proxy": running(), "main": running()}),
+        view(deleted(initContainers=[PROXY], grace=0), {"proxy": running(), "main": running()}),
         [],
         ["main"],
     ),
@@ -119,11 +119,11 @@ STOPS = {
 def test_stops(world, ask, kill):
     plan = decide(world, NOW)
 
-    assert (list(plan.ask), list(plan.kill)) == (ask, kill)
+    assert (list(plan.stop), list(plan.kill)) == (ask, kill)
 
 
 def test_a_sidecar_gets_two_seconds_however_long_the_others_took():
-    late = seen(deleted(initContainers=[PROXY], grace=10), {"proxy": running(asked=1), "main": done(137, 1)})
+    late = view(deleted(initContainers=[PROXY], grace=10), {"proxy": running(asked=1), "main": done(137, 1)})
 
     plan = decide(late, NOW)
 
@@ -132,48 +132,48 @@ def test_a_sidecar_gets_two_seconds_however_long_the_others_took():
 
 
 def test_a_container_gets_two_seconds_once_it_is_told_however_long_its_last_hook_took():
-    hook_runs = seen(deleted(HOOKED, grace=5), {"main": running(asked=6)})
-    just_told = replace(hook_runs, told={"main": ago(1)})
-    told_before = replace(hook_runs, told={"main": ago(3)})
+    hook_runs = view(deleted(HOOKED, grace=5), {"main": running(asked=6)})
+    just_told = replace(hook_runs, signalled_at={"main": ago(1)})
+    told_before = replace(hook_runs, signalled_at={"main": ago(3)})
 
     assert [decide(world, NOW).kill for world in (hook_runs, just_told, told_before)] == [(), (), ("main",)]
     assert decide(hook_runs, NOW).wake_at == decide(just_told, NOW).wake_at == NOW + timedelta(seconds=1)
 
 
 def test_the_shortest_grace_is_two_seconds():
-    plans = [decide(seen(deleted(grace=1), {"main": running(asked=seconds)}), NOW) for seconds in (1, 2)]
+    plans = [decide(view(deleted(grace=1), {"main": running(asked=seconds)}), NOW) for seconds in (1, 2)]
 
     assert [plan.kill for plan in plans] == [(), ("main",)]
 
 
 def test_a_pod_is_over_only_when_its_sidecars_are():
-    world = seen(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": running(asked=1), "main": done(0)})
+    world = view(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": running(asked=1), "main": done(0)})
     assert pod_status(world, NOW)["phase"] == "Running"
 
-    world = seen(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": done(1), "main": done(0)})
+    world = view(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": done(1), "main": done(0)})
     assert pod_status(world, NOW)["phase"] == "Succeeded"
 
 
 def test_a_failed_sidecar_does_not_fail_its_pod():
-    world = seen(pod(initContainers=[PROXY]), {"proxy": done(1), "main": running()})
+    world = view(pod(initContainers=[PROXY]), {"proxy": done(1), "main": running()})
 
     assert pod_status(world, NOW)["phase"] == "Running"
 
 
 def overdue(seconds, tries, **fields):
     status = {"phase": "Running", "startTime": ago(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    return seen(pod(status=status, activeDeadlineSeconds=60, **fields), tries)
+    return view(pod(status=status, activeDeadlineSeconds=60, **fields), tries)
 
 
 def test_a_pod_within_its_deadline_is_looked_at_again_when_it_ends():
     plan = decide(overdue(20, {"main": running()}), NOW)
 
     assert plan.wake_at == NOW + timedelta(seconds=40)
-    assert not plan.ask
+    assert not plan.stop
 
 
 def test_an_overdue_pod_is_asked_to_stop_and_nothing_starts():
-    assert decide(overdue(60, {"main": running()}), NOW).ask == ("main",)
+    assert decide(overdue(60, {"main": running()}), NOW).stop == ("main",)
     assert not decide(overdue(60, {"main": done(1)}, policy="Always"), NOW).start
 
 

@@ -43,7 +43,7 @@ def test_a_variable_may_refer_to_what_every_container_is_told():
     wire = [{"name": "URL", "value": "https://$(KUBERNETES_SERVICE_HOST)"}]
     told = {"KUBERNETES_SERVICE_HOST": "kubernetes.default.svc"}
 
-    assert env_of(pod(), container(env=wire), SOURCES, told=told) == {"URL": "https://kubernetes.default.svc"}
+    assert env_of(pod(), container(env=wire), SOURCES, defaults=told) == {"URL": "https://kubernetes.default.svc"}
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_values_come_from_config_maps_secrets_and_resources():
     [
         ({"configMapKeyRef": {"name": "no", "key": "lr"}}, 'configmap "no" not found'),
         ({"secretKeyRef": {"name": "keys", "key": "no"}}, "couldn't find key no in Secret team/keys"),
-        ({"fieldRef": {"fieldPath": "spec.secret"}}, "'spec.secret' is not offered"),
-        ({"resourceFieldRef": {"resource": "limits.example.com/x"}}, "does not say it"),
+        ({"fieldRef": {"fieldPath": "spec.secret"}}, "'spec.secret' is not supported"),
+        ({"resourceFieldRef": {"resource": "limits.example.com/x"}}, "has no such resource"),
     ],
 )
 def test_a_value_that_is_not_there_keeps_the_container_waiting(wire, said):
@@ -100,7 +100,7 @@ def test_command_and_args_are_one_line_with_references_replaced():
 
 
 def test_a_container_without_a_command_says_what_to_write():
-    with pytest.raises(CannotStart, match="say what to run in `command`") as caught:
+    with pytest.raises(CannotStart, match="set `command`") as caught:
         command_of({"name": "c"}, {})
     assert caught.value.reason == "CreateContainerError"
 

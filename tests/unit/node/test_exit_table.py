@@ -3,9 +3,9 @@
 import pytest
 
 from paceline.node.lifecycle.decide import decide
-from paceline.node.lifecycle.view import Ended, Start, Try
+from paceline.node.lifecycle.view import ContainerAttempt, ContainerStart, ExitRecord
 from paceline.node.runtime import shim
-from tests.unit.node.pods import NOW, ago, container, deleted, pod, seen, started
+from tests.unit.node.pods import NOW, ago, container, deleted, pod, started, view
 
 CODES, SIGNALS, POLICIES = range(256), range(1, 65), ("Always", "OnFailure", "Never")
 # The order of a row: policy, whether it ended well; then phase, and whether the container is started again.
@@ -27,8 +27,8 @@ def waited(code=0, number=0, *, core=False):
 def after(status, *, restarts=0, reason=None):
     """Give a try that ended with this wait status a moment ago."""
     code, number, word = shim.decode_wait_status(status)
-    end = Ended(exit_code=code, signal=number, reason=reason or word, started_at=ago(30), finished_at=NOW)
-    return Try(restarts=restarts, started=started(30), ended=end)
+    end = ExitRecord(exit_code=code, signal=number, reason=reason or word, started_at=ago(30), finished_at=NOW)
+    return ContainerAttempt(restarts=restarts, started=started(30), ended=end)
 
 
 def main_status(plan):
@@ -52,20 +52,20 @@ STATUSES = {
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_end_has_its_phase_and_its_words_under_every_policy(policy):
     for name, (status, words) in STATUSES.items():
-        plan = decide(seen(pod(policy=policy), {"main": after(status)}), NOW)
+        plan = decide(view(pod(policy=policy), {"main": after(status)}), NOW)
 
         phase, again = TABLE[policy, words[0] == 0]
         assert plan.status["phase"] == phase, name
         # The first restart comes at once, so that the end itself is what the status shows.
         assert told(main_status(plan)["state"]) == words, name
-        assert plan.start == ((Start(container="main", restarts=1),) if again else ()), name
+        assert plan.start == ((ContainerStart(container="main", restarts=1),) if again else ()), name
         assert not main_status(plan)["ready"], name
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_end_of_a_later_try_is_what_the_pause_looks_back_to(policy):
     for name, (status, words) in STATUSES.items():
-        plan = decide(seen(pod(policy=policy), {"main": after(status, restarts=1)}), NOW)
+        plan = decide(view(pod(policy=policy), {"main": after(status, restarts=1)}), NOW)
 
         phase, again = TABLE[policy, words[0] == 0]
         found = main_status(plan)
@@ -83,10 +83,14 @@ def test_every_end_decides_over_an_init_container():
     for name, (status, words) in STATUSES.items():
         for policy in POLICIES:
             first = pod(policy=policy, initContainers=[container("first")])
-            plan = decide(seen(first, {"first": after(status)}), NOW)
+            plan = decide(view(first, {"first": after(status)}), NOW)
 
             is_good = words[0] == 0
-            following = Start(container="main", restarts=0) if is_good else Start(container="first", restarts=1)
+            following = (
+                ContainerStart(container="main", restarts=0)
+                if is_good
+                else ContainerStart(container="first", restarts=1)
+            )
             is_over = policy == "Never" and not is_good
             assert plan.start == (() if is_over else (following,)), (name, policy)
             assert plan.status["phase"] == ("Failed" if is_over else "Pending"), (name, policy)
@@ -96,7 +100,7 @@ def test_every_end_decides_over_an_init_container():
 def test_every_end_of_a_pod_that_is_being_deleted_is_its_last():
     for name, (status, words) in STATUSES.items():
         for policy in POLICIES:
-            plan = decide(seen(deleted(policy=policy), {"main": after(status)}), NOW)
+            plan = decide(view(deleted(policy=policy), {"main": after(status)}), NOW)
 
             assert plan.status["phase"] == ("Succeeded" if words[0] == 0 else "Failed"), (name, policy)
             assert (plan.start, plan.remove) == ((), True), (name, policy)
@@ -109,7 +113,7 @@ def test_every_end_of_a_pod_that_is_being_deleted_is_its_last():
     [(waited(137), "OOMKilled"), (waited(128), "StartError"), (waited(137), "ShimLost"), (waited(137), "NodeRebooted")],
 )
 def test_a_word_that_says_more_is_kept_and_counts_as_a_failure(policy, status, reason):
-    plan = decide(seen(pod(policy=policy), {"main": after(status, reason=reason)}), NOW)
+    plan = decide(view(pod(policy=policy), {"main": after(status, reason=reason)}), NOW)
 
     phase, again = TABLE[policy, False]
     assert plan.status["phase"] == phase
@@ -121,6 +125,6 @@ def test_the_worst_of_two_containers_decides_once_both_have_ended():
     for policy in POLICIES:
         for code in CODES:
             two = pod(container("a"), container("b"), policy=policy)
-            plan = decide(seen(two, {"a": after(waited(0)), "b": after(waited(code))}), NOW)
+            plan = decide(view(two, {"a": after(waited(0)), "b": after(waited(code))}), NOW)
 
             assert plan.status["phase"] == TABLE[policy, code == 0][0], (policy, code)

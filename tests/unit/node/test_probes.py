@@ -7,7 +7,7 @@ import pytest
 from paceline.node.lifecycle.decide import decide
 from paceline.node.lifecycle.pod_status import pod_status
 from paceline.node.probes.probes import Health, Tally, count, first_tally, health_of, is_fatal, probe_of
-from tests.unit.node.pods import NOW, container, done, pod, running, seen
+from tests.unit.node.pods import NOW, container, done, pod, running, view
 
 HTTP = {"httpGet": {"port": 80}}
 THRICE = (False, False, False)
@@ -87,7 +87,7 @@ def test_health(tallies, health):
 
 
 def test_a_container_that_is_not_ready_runs_but_its_pod_is_not_ready():
-    status = pod_status(seen(pod(), {"main": running()}, health={"main": Health(ready=False)}), NOW)
+    status = pod_status(view(pod(), {"main": running()}, health={"main": Health(ready=False)}), NOW)
 
     assert (status["containerStatuses"][0]["started"], status["containerStatuses"][0]["ready"]) == (True, False)
     ready = next(each for each in status["conditions"] if each["type"] == "Ready")
@@ -98,26 +98,26 @@ SICK = {"main": Health(alive=False, failed="livenessProbe")}
 
 
 def test_a_container_that_is_found_dead_is_asked_to_go():
-    assert decide(seen(pod(), {"main": running()}, health=SICK), NOW).ask == ("main",)
+    assert decide(view(pod(), {"main": running()}, health=SICK), NOW).stop == ("main",)
 
 
 def test_it_is_killed_when_it_takes_too_long():
-    assert decide(seen(pod(), {"main": running(asked=30)}, health=SICK), NOW).kill == ("main",)
+    assert decide(view(pod(), {"main": running(asked=30)}, health=SICK), NOW).kill == ("main",)
 
 
 def test_a_probe_may_allow_less_time_than_the_pod():
     hurried = {"main": Health(alive=False, failed="livenessProbe", grace_seconds=5)}
 
-    assert decide(seen(pod(), {"main": running(asked=5)}, health=hurried), NOW).kill == ("main",)
+    assert decide(view(pod(), {"main": running(asked=5)}, health=hurried), NOW).kill == ("main",)
 
 
 def test_what_was_ended_by_a_probe_comes_back_by_the_pods_policy():
-    assert decide(seen(pod(policy="OnFailure"), {"main": done(143)}), NOW).start
-    assert not decide(seen(pod(policy="Never"), {"main": done(143)}), NOW).start
+    assert decide(view(pod(policy="OnFailure"), {"main": done(143)}), NOW).start
+    assert not decide(view(pod(policy="Never"), {"main": done(143)}), NOW).start
 
 
 def test_a_sidecar_that_has_not_started_holds_the_others_back():
     proxy = container("proxy", restartPolicy="Always", startupProbe=HTTP)
-    world = seen(pod(initContainers=[proxy]), {"proxy": running()}, health={"proxy": Health(started=False)})
+    world = view(pod(initContainers=[proxy]), {"proxy": running()}, health={"proxy": Health(started=False)})
 
     assert not decide(world, NOW).start

@@ -8,7 +8,7 @@ import pytest
 from paceline.node.images import Environment
 from paceline.node.runtime import shim
 from paceline.node.runtime.confinement import User
-from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError
 from paceline.node.runtime.sandbox import Launch
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.lines import Echo, line
@@ -104,7 +104,7 @@ async def test_an_exit_code_is_told_as_kubernetes_tells_it(place):
 
 
 async def test_a_command_that_is_not_there_is_told_on_the_line(place):
-    place.command = NotRun('exec: "nope": executable file not found in $PATH')
+    place.command = ExecError('exec: "nope": executable file not found in $PATH')
     async with line(place.app, EXEC, ALL) as client:
         pass
 

@@ -253,7 +253,7 @@ def test_all_that_a_projected_volume_lacks_is_said():
     said = 'MountVolume.SetUp failed for volume "p" : [secret "no" not found, configmap "no" not found]'
     with pytest.raises(CannotStart) as caught:
         mounts([{"name": "p", "projected": {"sources": sources}}], {**AT, "name": "p"})
-    assert (str(caught.value), caught.value.told) == (said, (said,))
+    assert (str(caught.value), caught.value.messages) == (said, (said,))
 
 
 def test_only_volumes_that_are_mounted_count():

@@ -1,4 +1,4 @@
-"""Pods whose files outgrow what they were allowed are ended, in the words of a kubelet."""
+"""Evict pods whose files exceed their limits, with a kubelet's messages."""
 
 import asyncio
 import functools
@@ -14,9 +14,9 @@ from paceline.effects import Executor, Files
 from paceline.node.host_info import Folders, Host
 from paceline.node.volumes.volumes import has_started
 
-# As often a kubelet looks.
+# The period of a kubelet's eviction loop.
 PERIOD_SECONDS = 10.0
-# What such a pod's containers get once they are told to stop.
+# The grace period of the containers of an evicted pod.
 GRACE_SECONDS = 1
 RECORD = "evicted"
 STORAGE = "ephemeral-storage"
@@ -24,8 +24,8 @@ KIBI = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """Folders that together may not grow beyond so many bytes, and what is said when they do."""
+class StorageLimit:
+    """Folders that together may hold so many bytes, and the message of the eviction when they hold more."""
 
     folders: tuple[Path, ...]
     bytes: int
@@ -34,7 +34,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evictions:
-    """Looks at the folders of running pods again and again."""
+    """Measures the folders of running pods periodically."""
 
     files: Files
     folders: Folders
@@ -42,91 +42,83 @@ class Evictions:
     blocking: Executor
     pods: Mapping[Key, Object]
     on_change: Callable[[str], None]
-    # What the folders say, as far as it has been read.
-    _known: dict[str, str] = field(default_factory=dict)
+    # The messages by uid; only this class writes the records, so each is read once.
+    _messages: dict[str, str] = field(default_factory=dict)
 
-    def why(self, uid: str) -> str:
-        """Say why a pod has to go; nothing when it need not. Only this writes it, so it is read once."""
-        if uid not in self._known:
-            self._known[uid] = evicted(self.files, self.folders, uid)
-        return self._known[uid]
+    def message(self, uid: str) -> str:
+        """Return why a pod is evicted; empty when it is not."""
+        if uid not in self._messages:
+            try:
+                self._messages[uid] = self.files.read(self.folders.pod(uid) / RECORD).decode()
+            except FileNotFoundError:
+                self._messages[uid] = ""
+        return self._messages[uid]
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
-        self._known.pop(uid, None)
+        self._messages.pop(uid, None)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
             for pod in tuple(self.pods.values()):
-                if self._is_concerned(pod):
-                    await self._look(pod)
+                if self._is_active_here(pod):
+                    await self._check(pod)
 
-    def _is_concerned(self, pod: Object) -> bool:
-        is_mine = pod["spec"].get("nodeName") == self.host.name
-        return is_mine and not is_terminal(pod) and has_started(pod)
+    def _is_active_here(self, pod: Object) -> bool:
+        is_here = pod["spec"].get("nodeName") == self.host.name
+        return is_here and not is_terminal(pod) and has_started(pod)
 
-    async def _look(self, pod: Object) -> None:
+    async def _check(self, pod: Object) -> None:
         uid = uid_of(pod)
-        if self.why(uid):
+        if self.message(uid):
             return
         for limit in limits_of(pod, self.folders):
             used = await self.blocking.run(functools.partial(self._used, limit.folders))
             if used > limit.bytes:
-                # First on record: whichever agent looks next goes on with it.
+                # Recorded first, so that a restarted agent continues the eviction.
                 self.files.write(self.folders.pod(uid) / RECORD, limit.message.encode())
-                self._known[uid] = limit.message
+                self._messages[uid] = limit.message
                 self.on_change(uid)
                 return
 
     def _used(self, folders: tuple[Path, ...]) -> int:
-        return sum(self.files.used(each) for each in folders)
-
-
-def evicted(files: Files, folders: Folders, uid: str) -> str:
-    """Say why a pod has to go; nothing when it need not."""
-    try:
-        return files.read(folders.pod(uid) / RECORD).decode()
-    except FileNotFoundError:
-        return ""
+        return sum(self.files.used(folder) for folder in folders)
 
 
 def without_grace(pod: Object) -> Object:
-    """Give a pod that is left no time, as it is to be ended."""
-    own = pod["spec"].get("terminationGracePeriodSeconds")
-    grace = GRACE_SECONDS if own is None else min(int(own), GRACE_SECONDS)
+    """Return a pod with the grace period of an eviction."""
+    seconds = pod["spec"].get("terminationGracePeriodSeconds")
+    grace = GRACE_SECONDS if seconds is None else min(int(seconds), GRACE_SECONDS)
     return {**pod, "spec": {**pod["spec"], "terminationGracePeriodSeconds": grace}}
 
 
-def limits_of(pod: Object, folders: Folders) -> Iterator[Limit]:
-    """Give what a pod's files may not outgrow: single volumes, logs of single containers, all of it together."""
+def limits_of(pod: Object, folders: Folders) -> Iterator[StorageLimit]:
+    """Yield the storage limits of a pod: of single volumes, of single containers' logs, and of all together."""
     uid, scratch = uid_of(pod), []
     for index, volume in enumerate(pod["spec"].get("volumes") or ()):
-        if (wire := volume.get("emptyDir")) is None:
+        if (source := volume.get("emptyDir")) is None:
             continue
-        is_memory = wire.get("medium") == "Memory"
+        is_memory = source.get("medium") == "Memory"
         folder = folders.memory(uid, index) if is_memory else folders.volume(uid, index)
         scratch += [] if is_memory else [folder]
-        if limit := wire.get("sizeLimit"):
-            said = f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{canonical(limit)}". '
-            yield Limit(folders=(folder,), bytes=whole(limit), message=said)
+        if limit := source.get("sizeLimit"):
+            message = f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{canonical(limit)}". '
+            yield StorageLimit(folders=(folder,), bytes=whole(limit), message=message)
     logs, limits = [], []
     for container in containers_of(pod):
         name = str(container["name"])
         logs.append(folders.container(uid, name))
         if limit := _storage(container):
             limits.append(whole(limit))
-            said = f'Container {name} exceeded its local ephemeral storage limit "{canonical(limit)}". '
-            yield Limit(folders=(logs[-1],), bytes=limits[-1], message=said)
+            message = f'Container {name} exceeded its local ephemeral storage limit "{canonical(limit)}". '
+            yield StorageLimit(folders=(logs[-1],), bytes=limits[-1], message=message)
     if limits:
-        total = _together(sum(limits))
-        said = f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
-        yield Limit(folders=(*scratch, *logs), bytes=sum(limits), message=said)
-
-
-def _together(number: int) -> str:
-    return canonical(f"{number // KIBI}Ki" if number % KIBI == 0 else number)
+        total = sum(limits)
+        text = canonical(f"{total // KIBI}Ki" if total % KIBI == 0 else total)
+        message = f"Pod ephemeral local storage usage exceeds the total limit of containers {text}. "
+        yield StorageLimit(folders=(*scratch, *logs), bytes=total, message=message)
 
 
 def _storage(container: Mapping[str, Any]) -> Any:

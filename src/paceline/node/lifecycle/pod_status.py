@@ -1,4 +1,4 @@
-"""What a pod's folders say, in the words of a kubelet."""
+"""The status of a pod, computed from the records of its containers as a kubelet reports it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -7,13 +7,21 @@ from typing import Any
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.pods import TERMINAL_PHASES, is_sidecar, sidecars_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue
-from paceline.node.lifecycle.view import Ended, Role, Seen, Try, comes_again, pause_after, policy_of, post_start_done
+from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, is_overdue
+from paceline.node.lifecycle.view import (
+    ContainerAttempt,
+    ExitRecord,
+    PodView,
+    Role,
+    back_off_after,
+    policy_of,
+    should_restart,
+)
 from paceline.node.probes.probes import Health
 
-# A container that could not be started began at the beginning of time.
-START_ERROR, NEVER = "StartError", "1970-01-01T00:00:00Z"
-# What is said of a container that its pod did not live to see started, or started again.
+# A kubelet reports the epoch as the start of a container that could not be started.
+START_ERROR, EPOCH = "StartError", "1970-01-01T00:00:00Z"
+# The state of a container that was still waiting for its start, or restart, when its pod ended.
 UNKNOWN = {
     "exitCode": 137,
     "reason": "ContainerStatusUnknown",
@@ -21,35 +29,37 @@ UNKNOWN = {
 }
 
 
-def pod_status(seen: Seen, now: datetime) -> Object:
-    """Write the whole status of a pod; fields that others own are kept."""
-    old = seen.pod.get("status") or {}
-    init, main = _statuses(seen)
-    # Final is final, whatever its containers have come to since.
-    phase = old["phase"] if old.get("phase") in TERMINAL_PHASES else phase_of(seen, init, main)
-    why: Object = {}
-    if is_overdue(seen.pod, now) and old.get("phase") not in TERMINAL_PHASES:
-        phase, why = "Failed", {"reason": DEADLINE, "message": OVERDUE}
-    if seen.evicted and old.get("phase") not in TERMINAL_PHASES:
-        phase, why = "Failed", {"reason": EVICTED, "message": seen.evicted}
-    if phase in TERMINAL_PHASES and old.get("phase") not in TERMINAL_PHASES and held_tries(seen):
-        # Not over before its last container is: whoever waits for the end may rely on it.
-        phase, why = str(old.get("phase") or "Pending"), {}
-    conditions = _conditions(seen, (init, main), phase, now)
-    if (is_deleting(seen.pod) or why) and not held_tries(seen):
-        # Nothing will start any more; a keeper that has written how its program ended may still be about to go.
+def pod_status(view: PodView, now: datetime) -> Object:
+    """Return the status of a pod; conditions that others own are kept."""
+    old = view.pod.get("status") or {}
+    init, main = _statuses(view)
+    was_final = old.get("phase") in TERMINAL_PHASES
+    # A final phase stays, whatever its containers did since.
+    phase = old["phase"] if was_final else phase_of(view, init, main)
+    cause: Object = {}
+    if is_overdue(view.pod, now) and not was_final:
+        phase, cause = "Failed", {"reason": DEADLINE, "message": OVERDUE}
+    if view.eviction and not was_final:
+        phase, cause = "Failed", {"reason": EVICTED, "message": view.eviction}
+    if phase in TERMINAL_PHASES and not was_final and view.running:
+        # No final phase before the last container has ended: clients rely on it.
+        phase, cause = str(old.get("phase") or "Pending"), {}
+    conditions = _conditions(view, (init, main), phase, now)
+    if (is_deleting(view.pod) or cause) and not view.running:
+        # Nothing starts any more; a shim that has written its exit record may still be about to leave.
         phase = phase if phase in TERMINAL_PHASES else "Failed"
-        _close(seen, init, main)
+        _terminate_waiting(view, init, main)
+    starts = (attempt.started.at for attempt in view.attempts.values() if attempt.started and attempt.started.at)
     status: Object = {
         "phase": phase,
-        **_generation(seen.pod),
-        **why,
+        **_generation(view.pod),
+        **cause,
         "conditions": conditions,
-        "hostIP": seen.host_address,
-        "hostIPs": [{"ip": seen.host_address}],
-        "podIP": seen.address,
-        "podIPs": [{"ip": seen.address}],
-        "startTime": old.get("startTime") or to_wire(min(_starts(seen), default=now)),
+        "hostIP": view.host_address,
+        "hostIPs": [{"ip": view.host_address}],
+        "podIP": view.address,
+        "podIPs": [{"ip": view.address}],
+        "startTime": old.get("startTime") or to_wire(min(starts, default=now)),
         "containerStatuses": main,
     }
     if init:
@@ -57,240 +67,217 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     return status
 
 
-def is_over(seen: Seen) -> bool:
-    """Tell whether nothing more is to start; what still runs are sidecars with nothing left to do."""
-    return phase_of(seen, *_statuses(seen)) in TERMINAL_PHASES
+def is_over(view: PodView) -> bool:
+    """Tell whether no container will start any more; only sidecars may still run."""
+    return phase_of(view, *_statuses(view)) in TERMINAL_PHASES
 
 
-def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
-    spec = seen.pod["spec"]
+def _statuses(view: PodView) -> tuple[list[Object], list[Object]]:
+    spec = view.pod["spec"]
     init = [
-        _container(seen, each, Role.SIDECAR if is_sidecar(each) else Role.INIT)
-        for each in spec.get("initContainers") or ()
+        _container_status(view, container, Role.SIDECAR if is_sidecar(container) else Role.INIT)
+        for container in spec.get("initContainers") or ()
     ]
-    main = [_container(seen, each, Role.MAIN) for each in spec["containers"]]
-    # A kubelet lists the one sort in the order of the spec and the other by name.
-    return init, sorted(main, key=lambda each: str(each["name"]))
+    main = [_container_status(view, container, Role.MAIN) for container in spec["containers"]]
+    # A kubelet lists init containers in the order of the spec and main containers by name.
+    return init, sorted(main, key=lambda status: str(status["name"]))
 
 
-def _close(seen: Seen, init: list[Object], main: list[Object]) -> None:
-    """Say of containers that wait that they never came, unless their turn had not come yet."""
-    tried = max((place for place, each in enumerate(init) if _has_come(each)), default=0)
-    for each in (*init[: tried + 1], *(main if _was_initialized(seen, init, main) else ())):
-        if "terminated" not in each["state"]:
-            each |= {"state": {"terminated": UNKNOWN}, "ready": False, "started": False}
+def _terminate_waiting(view: PodView, init: list[Object], main: list[Object]) -> None:
+    """Mark waiting containers as terminated, unless their turn had not come yet."""
+    last = max((index for index, status in enumerate(init) if _was_started(status)), default=0)
+    for status in (*init[: last + 1], *(main if _was_initialized(view, init, main) else ())):
+        if "terminated" not in status["state"]:
+            status |= {"state": {"terminated": UNKNOWN}, "ready": False, "started": False}
 
 
-def _has_come(status: Object) -> bool:
-    """Tell whether a container has ever been started."""
+def _was_started(status: Object) -> bool:
     return "waiting" not in status["state"] or bool(status["lastState"])
 
 
-def _was_initialized(seen: Seen, init: list[Object], main: list[Object]) -> bool:
+def _was_initialized(view: PodView, init: list[Object], main: list[Object]) -> bool:
     """Tell, as a kubelet does, whether it was the turn of a pod's main containers."""
-    if not init or any(_has_come(each) for each in main):
+    if not init or any(_was_started(status) for status in main):
         return True
-    return bool(init[-1]["started"] if is_beside(seen, init[-1]) else init[-1]["ready"])
+    return bool(init[-1]["started"] if _is_sidecar_status(view, init[-1]) else init[-1]["ready"])
 
 
-def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
-    """Sum containers up as a kubelet does: who never started counts most, then who runs, then how all ended."""
-    policy, beside = policy_of(seen.pod), {each["name"] for each in init if is_beside(seen, each)}
-    for each in init:
-        if each["name"] in beside:
-            if not each["started"] and not each["lastState"] and "terminated" not in each["state"]:
+def phase_of(view: PodView, init: list[Object], main: list[Object]) -> str:
+    """Return the phase as a kubelet does: containers that never started count most, then running ones, then ends."""
+    policy = policy_of(view.pod)
+    for status in init:
+        done = status["state"].get("terminated")
+        if _is_sidecar_status(view, status):
+            if not status["started"] and not status["lastState"] and done is None:
                 return "Pending"
-            continue
-        done = each["state"].get("terminated")
-        if done is None or done["exitCode"] != 0:
+        elif done is None or done["exitCode"] != 0:
             return "Failed" if done is not None and policy == "Never" else "Pending"
-    if any("waiting" in each["state"] and "terminated" not in each["lastState"] for each in main):
+    if any("waiting" in status["state"] and "terminated" not in status["lastState"] for status in main):
         return "Pending"
-    ends = [each["state"].get("terminated") or each["lastState"].get("terminated") for each in main]
-    if any("running" in each["state"] for each in main):
+    if any("running" in status["state"] for status in main):
         return "Running"
-    if policy == "Always" and not is_deleting(seen.pod):
+    if policy == "Always" and not is_deleting(view.pod):
         return "Running"
+    ends = [status["state"].get("terminated") or status["lastState"].get("terminated") for status in main]
     if all(end["exitCode"] == 0 for end in ends):
         return "Succeeded"
-    return "Failed" if policy != "OnFailure" or is_deleting(seen.pod) else "Running"
+    return "Failed" if policy != "OnFailure" or is_deleting(view.pod) else "Running"
 
 
-def is_beside(seen: Seen, status: Object) -> bool:
-    """Tell whether an init container's status is that of a sidecar."""
-    return status["name"] in sidecars_of(seen.pod)
+def _is_sidecar_status(view: PodView, status: Object) -> bool:
+    return status["name"] in sidecars_of(view.pod)
 
 
-def _starts(seen: Seen) -> list[datetime]:
-    """List when containers were started that no status has told of yet."""
-    return [each.started.at for each in seen.tries.values() if each.started and each.started.at]
-
-
-def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
+def _container_status(view: PodView, spec: Mapping[str, Any], role: Role) -> Object:
     name = str(spec["name"])
-    each, before = seen.tries.get(name), seen.before.get(name)
-    restarts = each.restarts if each else 0
-    state, last = _state(seen, name, role), {}
-    if "waiting" in state and each is not None and each.ended is not None:
-        last = {"terminated": _terminated(each.ended, _id(seen.pod, name, restarts))}
-    elif before is not None and ("terminated" not in state or _was_asked(seen, name)):
-        last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
+    attempt, previous = view.attempts.get(name), view.previous.get(name)
+    restarts = attempt.restarts if attempt else 0
+    state, last = _state(view, name, role), {}
+    if "waiting" in state and attempt is not None and attempt.ended is not None:
+        last = {"terminated": _terminated(attempt.ended, _id(view.pod, name, restarts))}
+    elif previous is not None and ("terminated" not in state or _was_stopped(view, name)):
+        last = {"terminated": _terminated(previous, _id(view.pod, name, restarts - 1))}
     is_running = "running" in state
-    health = seen.health.get(name) or Health()
+    health = view.health.get(name) or Health()
     is_done = state.get("terminated", {}).get("exitCode") == 0
     status: Object = {
         "name": name,
         "image": str(spec.get("image") or ""),
-        "imageID": f"paceline://{each.started.environment}" if each and each.started else "",
+        "imageID": f"paceline://{attempt.started.environment}" if attempt and attempt.started else "",
         "ready": is_done if role is Role.INIT else is_running and health.ready,
         "started": is_running and health.started,
         "restartCount": restarts,
         "state": state,
         "lastState": last,
     }
-    if each is not None and each.started is not None:
-        status["containerID"] = _id(seen.pod, name, restarts)
-        status |= _granted(spec)
+    if attempt is not None and attempt.started is not None:
+        # A container gets the resources that it requests.
+        resources = spec.get("resources") or {}
+        status |= {"containerID": _id(view.pod, name, restarts), "resources": resources}
+        if requests := resources.get("requests"):
+            status["allocatedResources"] = requests
     return status
 
 
-def _was_asked(seen: Seen, name: str) -> bool:
-    """Tell whether a container ended because its pod goes: what a kubelet then says last is what it knew."""
-    return is_deleting(seen.pod) and seen.tries[name].asked_at is not None
+def _was_stopped(view: PodView, name: str) -> bool:
+    """Tell whether a container ended because its pod is deleted: a kubelet then keeps the last state it reported."""
+    return is_deleting(view.pod) and view.attempts[name].stop_requested_at is not None
 
 
-def _granted(spec: Mapping[str, Any]) -> Object:
-    """Tell what a container got, which here is what it asked for."""
-    resources = spec.get("resources") or {}
-    asked = resources.get("requests")
-    return {"resources": resources} | ({"allocatedResources": asked} if asked else {})
-
-
-def _state(seen: Seen, name: str, role: Role) -> dict[str, Any]:
-    each = seen.tries.get(name)
-    if (problem := seen.problems.get(name)) and not problem.is_of_pod:
+def _state(view: PodView, name: str, role: Role) -> dict[str, Any]:
+    attempt = view.attempts.get(name)
+    if (problem := view.problems.get(name)) and not problem.is_of_pod:
         return {"waiting": {"reason": problem.reason, "message": problem.message}}
-    if each is None or each.started is None:
-        return {"waiting": _not_yet(seen)}
-    if not post_start_done(seen, name):
-        # It does not count as running before its first hook has run.
-        return {"waiting": _not_yet(seen)}
-    if each.ended is None:
-        return {"running": {"startedAt": to_wire(each.started.at)} if each.started.at else {}}
-    if _waits_for_next(seen, each, role):
-        said = f"restarting failed container={name} pod={_full_name(seen.pod)}"
-        pause = f"{pause_after(each).total_seconds():.0f}s"
-        return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {pause} {said}"}}
-    return {"terminated": _terminated(each.ended, _id(seen.pod, name, each.restarts))}
+    # A container counts as waiting until its postStart hook has run.
+    if attempt is None or attempt.started is None or not view.is_post_start_done(name):
+        has_init = bool(view.pod["spec"].get("initContainers"))
+        return {"waiting": {"reason": "PodInitializing" if has_init else "ContainerCreating"}}
+    if attempt.ended is None:
+        return {"running": {"startedAt": to_wire(attempt.started.at)} if attempt.started.at else {}}
+    if _is_backing_off(view, attempt, role):
+        meta = view.pod["metadata"]
+        pod = f"{meta['name']}_{meta.get('namespace', '')}({uid_of(view.pod)})"
+        delay = f"{back_off_after(attempt).total_seconds():.0f}s"
+        message = f"back-off {delay} restarting failed container={name} pod={pod}"
+        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    return {"terminated": _terminated(attempt.ended, _id(view.pod, name, attempt.restarts))}
 
 
-def _waits_for_next(seen: Seen, each: Try, role: Role) -> bool:
-    """Tell whether an ended container only waits for its next try."""
-    if each.ended is None or is_deleting(seen.pod) or not pause_after(each):
+def _is_backing_off(view: PodView, attempt: ContainerAttempt, role: Role) -> bool:
+    if attempt.ended is None or is_deleting(view.pod) or not back_off_after(attempt):
         return False
-    return comes_again(seen.pod, each.ended, role)
+    return should_restart(view.pod, attempt.ended, role)
 
 
-def _not_yet(seen: Seen) -> dict[str, Any]:
-    return {"reason": "PodInitializing" if seen.pod["spec"].get("initContainers") else "ContainerCreating"}
-
-
-def _terminated(ended: Ended, container_id: str) -> dict[str, Any]:
-    wire: dict[str, Any] = {"exitCode": ended.exit_code, "reason": ended.reason}
+def _terminated(ended: ExitRecord, container_id: str) -> dict[str, Any]:
+    state: dict[str, Any] = {"exitCode": ended.exit_code, "reason": ended.reason}
     if ended.signal:
-        wire["signal"] = ended.signal
+        state["signal"] = ended.signal
     if ended.message:
-        wire["message"] = ended.message
+        state["message"] = ended.message
     if ended.reason == START_ERROR:
-        wire["startedAt"] = NEVER
+        state["startedAt"] = EPOCH
     elif ended.started_at:
-        wire["startedAt"] = to_wire(ended.started_at)
-    return wire | {"finishedAt": to_wire(ended.finished_at), "containerID": container_id}
+        state["startedAt"] = to_wire(ended.started_at)
+    return state | {"finishedAt": to_wire(ended.finished_at), "containerID": container_id}
 
 
 def _id(pod: Object, name: str, restarts: int) -> str:
     return f"paceline://{uid_of(pod)}/{name}/{restarts}"
 
 
-def _full_name(pod: Object) -> str:
-    meta = pod["metadata"]
-    return f"{meta['name']}_{meta.get('namespace', '')}({uid_of(pod)})"
-
-
-def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase: str, now: datetime) -> list[Object]:
-    """Set the conditions a kubelet owns and keep the others; a moment changes only with its status."""
-    init, main = containers
-    old = {str(each["type"]): each for each in (seen.pod.get("status") or {}).get("conditions") or ()}
-    beside = [each for each in init if is_beside(seen, each)]
-    not_done = [each["name"] for each in init if not each["started" if each in beside else "ready"]]
-    if any("containerID" in each for each in main):
-        # Once initialized, always initialized: sidecars may come and go.
-        not_done = []
-    order = [str(each["name"]) for each in (*init, *seen.pod["spec"]["containers"])]
-    not_ready = sorted((each["name"] for each in (*main, *beside) if not each["ready"]), key=order.index)
-    incomplete = {"reason": "ContainersNotInitialized", "message": _these("incomplete", not_done)}
-    ready = _why_not(phase, "ContainersNotReady", _these("unready", not_ready))
-    gates = _shut_gates(seen.pod, old)
-    has_run = any("containerID" in each and post_start_done(seen, each["name"]) for each in (*init, *main))
-    ours = {
-        "PodReadyToStartContainers": (_can_start(seen, phase, has_run=has_run), _why_of_pod(seen)),
-        "Initialized": (not not_done, {"reason": "PodCompleted"} if phase == "Succeeded" else incomplete),
-        "Ready": (not not_ready and not gates, ready if not_ready else gates),
-        "ContainersReady": (not not_ready, ready),
+def _conditions(view: PodView, statuses: tuple[list[Object], list[Object]], phase: str, now: datetime) -> list[Object]:
+    """Set the conditions that a kubelet owns and keep the others; a transition time changes only with its status."""
+    init, main = statuses
+    old = {str(condition["type"]): condition for condition in (view.pod.get("status") or {}).get("conditions") or ()}
+    sidecars = [status for status in init if _is_sidecar_status(view, status)]
+    incomplete = [status["name"] for status in init if not status["started" if status in sidecars else "ready"]]
+    if any("containerID" in status for status in main):
+        # Once initialized, always initialized: sidecars may stop and restart.
+        incomplete = []
+    order = [str(container["name"]) for container in (*init, *view.pod["spec"]["containers"])]
+    unready = sorted((status["name"] for status in (*main, *sidecars) if not status["ready"]), key=order.index)
+    not_initialized = {"reason": "ContainersNotInitialized", "message": _list_message("incomplete", incomplete)}
+    not_ready = _not_ready(phase, unready)
+    gates = _unmet_gates(view.pod, old)
+    has_run = any("containerID" in status and view.is_post_start_done(status["name"]) for status in (*init, *main))
+    owned = {
+        "PodReadyToStartContainers": (_can_start(view, phase, has_run=has_run), _pod_problem(view)),
+        "Initialized": (not incomplete, {"reason": "PodCompleted"} if phase == "Succeeded" else not_initialized),
+        "Ready": (not unready and not gates, not_ready if unready else gates),
+        "ContainersReady": (not unready, not_ready),
     }
-    for kind, (holds, why) in ours.items():
-        word = "True" if holds else "False"
+    for kind, (holds, cause) in owned.items():
+        value = "True" if holds else "False"
         last = old.get(kind, {})
-        since = last.get("lastTransitionTime") if last.get("status") == word else None
-        said = why if not holds or phase == "Succeeded" else {}
-        # As the server keeps it: what is the same is not written again.
-        when = {"lastProbeTime": None, "lastTransitionTime": since or to_wire(now)}
-        old[kind] = {"type": kind, "status": word, **when, **said}
-    # In the order of a kubelet, which speaks for the scheduler too.
-    told = [{**old.pop(kind), **_generation(seen.pod)} for kind in (*ours, "PodScheduled") if kind in old]
-    return [*told, *old.values()]
+        since = last.get("lastTransitionTime") if last.get("status") == value else None
+        explanation = cause if not holds or phase == "Succeeded" else {}
+        # The shape that the server stores, so that an unchanged condition is not written again.
+        times = {"lastProbeTime": None, "lastTransitionTime": since or to_wire(now)}
+        old[kind] = {"type": kind, "status": value, **times, **explanation}
+    # In a kubelet's order; it reports the scheduler's condition too.
+    first = [{**old.pop(kind), **_generation(view.pod)} for kind in (*owned, "PodScheduled") if kind in old]
+    return [*first, *old.values()]
 
 
-def _can_start(seen: Seen, phase: str, *, has_run: bool) -> bool:
-    """Tell whether what all containers of a pod need is there: what keeps one of them waiting is its own."""
-    if phase in TERMINAL_PHASES or (is_deleting(seen.pod) and not held_tries(seen)):
+def _can_start(view: PodView, phase: str, *, has_run: bool) -> bool:
+    """Tell whether what all containers of a pod share is ready; a problem of one container does not count."""
+    if phase in TERMINAL_PHASES or (is_deleting(view.pod) and not view.running):
         return False
-    own = [each for each in seen.problems.values() if not each.is_of_pod and each.reason != "SandboxMissing"]
-    return has_run or bool(own)
+    problems = view.problems.values()
+    return has_run or any(not problem.is_of_pod and problem.reason != "SandboxMissing" for problem in problems)
 
 
-def _why_of_pod(seen: Seen) -> dict[str, str]:
-    """Say what keeps all containers from starting; a kubelet says it in events only, which no program reads."""
-    found = next((each for each in seen.problems.values() if each.is_of_pod), None)
-    return {"reason": found.reason, "message": found.message} if found else {}
+def _pod_problem(view: PodView) -> dict[str, str]:
+    """Return why no container can start; a kubelet reports it in events only, which programs do not read."""
+    problem = next((problem for problem in view.problems.values() if problem.is_of_pod), None)
+    return {"reason": problem.reason, "message": problem.message} if problem else {}
 
 
 def _generation(pod: Object) -> dict[str, int]:
-    """Name the state of the spec that a status is about."""
     generation = pod["metadata"].get("generation")
     return {"observedGeneration": generation} if generation else {}
 
 
-def _why_not(phase: str, reason: str, message: str) -> dict[str, str]:
+def _not_ready(phase: str, unready: Iterable[str]) -> dict[str, str]:
     if phase == "Succeeded":
         return {"reason": "PodCompleted"}
     if phase == "Failed":
         return {"reason": "PodFailed"}
-    return {"reason": reason, "message": message}
+    return {"reason": "ContainersNotReady", "message": _list_message("unready", unready)}
 
 
-def _these(what: str, names: Iterable[str]) -> str:
-    return f"containers with {what} status: [{' '.join(names)}]"
+def _list_message(adjective: str, names: Iterable[str]) -> str:
+    return f"containers with {adjective} status: [{' '.join(names)}]"
 
 
-def _shut_gates(pod: Object, conditions: Mapping[str, Object]) -> dict[str, str]:
-    """Say which of a pod's readiness gates are not open; empty when all are."""
-    said = []
+def _unmet_gates(pod: Object, conditions: Mapping[str, Object]) -> dict[str, str]:
+    """Return the reason and message for readiness gates that are not met; empty when all are."""
+    messages = []
     for gate in pod["spec"].get("readinessGates") or ():
         kind = str(gate["conditionType"])
         if kind not in conditions:
-            said.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
-        elif conditions[kind]["status"] != "True":
-            word = conditions[kind]["status"]
-            said.append(f'the status of pod readiness gate "{kind}" is not "True", but {word}')
-    return {"reason": "ReadinessGatesNotReady", "message": ", ".join(said)} if said else {}
+            messages.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif (value := conditions[kind]["status"]) != "True":
+            messages.append(f'the status of pod readiness gate "{kind}" is not "True", but {value}')
+    return {"reason": "ReadinessGatesNotReady", "message": ", ".join(messages)} if messages else {}

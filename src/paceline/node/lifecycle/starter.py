@@ -1,4 +1,4 @@
-"""Start one container: work out its sandbox, fill its folder, and have a shim take it over."""
+"""Start one container: compute its sandbox, fill its folder, and hand it to a shim."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from paceline.node import devices
 from paceline.node.devices import Devices
 from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
 from paceline.node.images import Images
-from paceline.node.lifecycle.state_files import MESSAGE, numbers_of
+from paceline.node.lifecycle.state_files import MESSAGE, attempt_numbers
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import LogArchive
 from paceline.node.network.network import Networks, has_dns_config, resolv_conf_text
@@ -36,9 +36,9 @@ from paceline.node.volumes.volumes import (
 )
 
 NOT_CREATED = "CreateContainerError"
-# The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
+# The folder of an attempt in which subPaths are mounted, where the agent itself may not mount.
 BINDS = "binds"
-# What people install to get a program, where its name does not say it.
+# The package that contains a program, where its name differs.
 PACKAGES = {
     "accelerate": "Accelerate",
     "colossalai": "ColossalAI",
@@ -47,17 +47,15 @@ PACKAGES = {
     "tensorboard": "TensorBoard",
     "torchrun": "PyTorch",
 }
-
-
 SHARED_PROCESSES = (
-    "shareProcessNamespace is not offered here: every container has processes of its own; leave it out, or run what "
-    "belongs together in one container"
+    "shareProcessNamespace is not supported: every container has its own PID namespace; remove the field, or run the "
+    "processes that belong together in one container"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """What starting containers needs."""
+    """Starts containers."""
 
     cluster: Cluster
     world: Effects
@@ -67,10 +65,10 @@ class Starter:
     images: Images
     claims: Mapping[Key, Object]
     volumes: Mapping[Key, Object]
-    # Asked anew for every container, so that installing bubblewrap is enough.
+    # Called for every container, so that the agent need not be restarted once bubblewrap is installed.
     find_sandbox: Callable[[], str | None]
     devices: Devices
-    history: LogArchive
+    archive: LogArchive
     tokens: TokenCache
     # None where pods share the machine's network.
     networks: Networks | None = None
@@ -78,79 +76,80 @@ class Starter:
     mounts: Mounts | None = None
 
     async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
-        """Start a try of a container and return once its program runs or has failed; CannotStart says what is missing.
+        """Start an attempt of a container, wait until its program runs or has failed, and return its environment note.
 
-        `sources` is what `prepare` found just before. Gives what people ought to know of the environment it runs in.
+        `sources` comes from `prepare`. CannotStart says what is missing.
         """
         try:
             return await self._start(pod, container, restarts, sources)
         except OSError as error:
-            # A full disk, most of all: the pod says so, and is tried again.
-            raise CannotStart(
-                NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}"
-            ) from error
+            # Most often a full disk: the pod reports it, and is retried.
+            raise CannotStart(NOT_CREATED, self._describe(error)) from error
 
     async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
-            said = "bubblewrap is not installed, and containers run in its sandbox"
-            raise CannotStart("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
+            hint = f"install it with: {self.host.install_sandbox}"
+            raise CannotStart("SandboxMissing", f"containers need bubblewrap, which is not installed; {hint}")
         self.devices.assign(pod, container)
         launch = self._launch(pod, container, sources=sources, restarts=restarts)
-        around = self._around(launch, program)
+        program_intent = self._program_intent(launch, program)
         network = await self._network(pod)
         self._fill(pod, launch)
         folder = launch.message.parent
-        # Not synced: when a power cut takes it, the start that it was for has not happened either.
-        intent = self._intent(pod, container, launch) | around | {"network": network}
+        # Not synced: when a power cut loses it, the start did not happen either.
+        intent = self._intent(pod, container, launch) | program_intent | {"network": network}
         self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
         await self.world.processes.start(folder)
-        self._forget_older(uid_of(pod), str(container["name"]), restarts)
+        self._remove_older(uid_of(pod), str(container["name"]), restarts)
         return launch.environment.note
 
     async def prepare(self, pod: Object) -> Sources:
-        """Make what a pod's containers share, before the first of them starts; CannotStart says what is missing.
+        """Set up the volumes of a pod before its first container starts, and return the objects that they refer to.
 
-        That is their volumes, and a name. Give what was read for it, which the containers are started with.
+        CannotStart says what is missing.
         """
         machine_name(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
             raise sandbox_failed(SHARED_PROCESSES)
         sources = await read_sources(self.cluster, pod, self.tokens)
-        shelf = self.shelf(sources)
+        lookup = self.volume_lookup(sources)
         pod = self._with_addresses(pod)
-        told: list[str] = []
+        messages: list[str] = []
         for index, spec in mounted_volumes(pod):
             try:
-                volume = volume_of(pod, index, spec, shelf)
+                volume = volume_of(pod, index, spec, lookup)
                 self._refuse_private(spec, volume)
                 await self._mount(volume)
                 make_volume(self.world.files, volume, self.group_of(pod))
-                self._sign(volume)
+                self._mark_owner(volume)
             except CannotStart as error:
-                told += error.told or (str(error),)
+                messages += error.messages or (str(error),)
             except OSError as error:
-                told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
-        if told:
-            raise CannotStart(FAILED, "; ".join(told), told=tuple(told))
+                messages.append(self._describe(error))
+        if messages:
+            raise CannotStart(FAILED, "; ".join(messages), messages=tuple(messages))
         return sources
 
-    def _sign(self, volume: PodVolume) -> None:
-        """Say beside volumes in memory whose they are: they outlast a cluster's folder that somebody removes."""
+    def _describe(self, error: OSError) -> str:
+        return f"{error.filename or self.folders.root}: {error.strerror or error}"
+
+    def _mark_owner(self, volume: PodVolume) -> None:
+        """Record the owner of volumes in memory beside them: they outlive a cluster's folder that the user removes."""
         if volume.is_memory and volume.source is not None:
             home = str(self.folders.root.parent).encode()
             self.world.files.overwrite(volume.source.parent / MEMORY_OWNER, home, 0o600)
 
     def _refuse_private(self, spec: Mapping[str, Any], volume: PodVolume) -> None:
-        """Refuse a folder of the machine that lies in the cluster's own; those of claims are below its volumes."""
-        if volume.source is None or not any(word in spec for word in ("hostPath", "persistentVolumeClaim")):
+        """Refuse a host folder inside of the cluster's own folder, unless it belongs to a claim."""
+        if volume.source is None or not spec.keys() & {"hostPath", "persistentVolumeClaim"}:
             return
         path = self.world.files.resolve(volume.source)
         claims = self.world.files.resolve(self.folders.root.parent / "volumes")
         is_claim = "persistentVolumeClaim" in spec and path.is_relative_to(claims) and path != claims
         if is_private(PurePosixPath(path), self.host) and not is_claim:
-            said = f"{volume.source} lies in the cluster's own folder, which holds its keys and other pods' data"
-            raise mount_failed(volume.name, f"{said}; use a claim, or a folder elsewhere")
+            reason = f"{volume.source} is inside of the cluster's own folder, which holds its keys and other pods' data"
+            raise mount_failed(volume.name, f"{reason}; use a claim, or another folder")
 
     async def _mount(self, volume: PodVolume) -> None:
         if volume.mounted is None or volume.source is None or self.mounts is None:
@@ -161,25 +160,24 @@ class Starter:
             raise mount_failed(volume.name, str(error)) from error
 
     async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
-        """Work out what a container's sandbox is made from; CannotStart says what is missing."""
+        """Return everything that the sandbox of a container is made from; CannotStart says what is missing."""
         sources = await read_sources(self.cluster, pod, self.tokens)
         return self._launch(pod, container, sources=sources, restarts=restarts)
 
     def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
         name, uid = str(container["name"]), uid_of(pod)
-        # First the image, as a kubelet has it.
+        # The image first, as in a kubelet.
         environment = self.images.environment_of(container)
-        if said := label_problem(name):
-            raise CannotStart(CONFIG_ERROR, f"container name {name!r}: {said}")
+        if problem := label_problem(name):
+            raise CannotStart(CONFIG_ERROR, f"container name {name!r}: {problem}")
         pod = self._with_addresses(pod)
-        held = self.devices.of(pod, container)
-        # Without a sandbox there is neither the token nor the name that programs go on to look for.
+        allocated = self.devices.of(pod, container)
+        # Without a sandbox there is neither the token nor the host name that programs look for next.
         api = self.hosts.network.variables if self.host.has_sandbox else {}
-        told = devices.variables(held) | api
-        # What people say themselves goes before what they are told.
-        env = told | env_of(pod, container, sources, self.host, told=told)
+        defaults = devices.variables(allocated) | api
+        env = defaults | env_of(pod, container, sources, self.host, defaults=defaults)
         working_dir, message_path = paths_of(container)
-        mounts = mounts_of(pod, container, self.shelf(sources), env)
+        mounts = mounts_of(pod, container, self.volume_lookup(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
@@ -197,47 +195,47 @@ class Starter:
             openings=sandbox.openings_of(places, closed, self.world.files, private=self.host.private_folders),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self._resolver(pod),
-            devices=devices.nodes(held),
+            devices=devices.nodes(allocated),
             capabilities=capabilities_of(container),
             views=self._views(pod, container, restarts),
             confinement=confinement_of(pod, container, self.host),
         )
 
     def _resolver(self, pod: Object) -> str:
-        """Give the file of a pod's name servers; empty when it is the machine's own."""
+        """Return the path of a pod's resolv.conf; empty when it is the machine's."""
         if has_dns_config(pod):
             return str(self.folders.etc(uid_of(pod)) / "resolv.conf")
         return self.hosts.network.resolver if self.hosts.is_apart(pod) else ""
 
     def _with_addresses(self, pod: Object) -> Object:
-        """Let a pod have its addresses: it may ask for them before its status has them."""
-        own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
-        return {**pod, "status": {**(pod.get("status") or {}), **own}}
+        """Return a pod with its addresses, which its containers may refer to before its status has them."""
+        addresses = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
+        return {**pod, "status": {**(pod.get("status") or {}), **addresses}}
 
-    def shelf(self, sources: Sources) -> VolumeLookup:
-        """Give what the volumes of a pod are looked up in."""
+    def volume_lookup(self, sources: Sources) -> VolumeLookup:
+        """Return what the volumes of a pod are looked up in."""
         return VolumeLookup(
             claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders, host=self.host
         )
 
     def group_of(self, pod: Object) -> int | None:
-        """Tell which group a pod's volumes are given to, as far as this user may."""
+        """Return the fsGroup of a pod."""
         group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
         return None if group is None else int(group)
 
     async def _network(self, pod: Object) -> str:
-        """Give the file of the pod's own network; empty when it is on the machine's."""
+        """Return the path of the pod's network namespace; empty when it uses the host network."""
         if self.networks is None or not self.hosts.is_apart(pod):
             return ""
         return await self.networks.make(uid_of(pod), self.hosts.address(pod))
 
     def _fill(self, pod: Object, launch: sandbox.Launch) -> None:
-        """Make every file and folder that the sandbox will bind."""
+        """Create every file and folder that the sandbox binds."""
         files = self.world.files
         files.make_folder(launch.message.parent)
-        # Whoever the container runs as may write its last words.
+        # Any user of the container may write its termination message.
         files.overwrite(launch.message, b"", 0o666)
-        self.history.write_metadata(pod)
+        self.archive.write_metadata(pod)
         if has_dns_config(pod):
             files.make_folder(Path(launch.resolver).parent)
             files.overwrite(Path(launch.resolver), resolv_conf_text(pod, self._name_servers(pod)).encode())
@@ -246,7 +244,7 @@ class Starter:
         self.hosts.flush()
 
     def _name_servers(self, pod: Object) -> str:
-        """Read the list that a pod without wishes would have."""
+        """Read the resolv.conf that a pod without a DNS policy of its own would have."""
         path = Path(self.hosts.network.resolver if self.hosts.is_apart(pod) else "/etc/resolv.conf")
         try:
             return self.world.files.read(path).decode(errors="replace")
@@ -254,21 +252,21 @@ class Starter:
             return ""
 
     def _intent(self, pod: Object, container: Object, launch: sandbox.Launch) -> dict[str, Any]:
-        """Collect what the shim needs beside what it starts."""
-        image, words = str(container.get("image") or ""), launch.command
+        """Return the shim's intent without the program to start."""
+        image = str(container.get("image") or "")
         return {
             "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
             "container": container["name"],
             "environment": launch.environment.name,
-            "notFound": not_found(words[0], environment=launch.environment.name, image=image),
+            "notFound": not_found(launch.command[0], environment=launch.environment.name, image=image),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
             "stopSignal": stop_signal(container),
             "binds": binds_of(launch, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
             "process": sandbox.process_of(launch, self.host),
         }
 
-    def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
-        """Say what is started: the sandbox with the program in it, or the program alone."""
+    def _program_intent(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
+        """Return the part of the intent that says what is started: a sandbox, or the program alone."""
         if not self.host.has_sandbox:
             return sandbox.unsandboxed_intent(launch, self.host)
         argv = [program, "--", *sandbox.command(launch, self.host)]
@@ -290,9 +288,9 @@ class Starter:
             restarts=restarts,
         )
 
-    def _forget_older(self, uid: str, name: str, restarts: int) -> None:
-        """Keep the try before this one, whose log people ask for, and no older ones."""
-        for number in numbers_of(self.world, self.folders, uid, name):
+    def _remove_older(self, uid: str, name: str, restarts: int) -> None:
+        """Remove all but the previous attempt, whose log users ask for."""
+        for number in attempt_numbers(self.world, self.folders, uid, name):
             if number < restarts - 1:
                 self.world.files.remove(self.folders.attempt(uid, name, number))
 
@@ -307,10 +305,10 @@ def paths_of(container: Object) -> tuple[str, str]:
 
 
 def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:
-    """Say where the shim mounts parts of volumes before the sandbox binds them; None when there are none.
+    """Return where the shim mounts subPaths before the sandbox binds them; None when there are none.
 
-    `mounts` is the folder of a pod's mounts, away from those that are removed with all that is in them. Without one the
-    agent may mount nothing, and the shim does it where nobody else sees it.
+    `mounts` is the folder of a pod's mounts, outside of the folders that are removed recursively. Without it the agent
+    may not mount, and the shim does so in a mount namespace of its own.
     """
     attempt = launch.message.parent
     if not any(mount.sub_path for mount in launch.mounts):
@@ -321,10 +319,10 @@ def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | No
 
 
 def not_found(program: str, *, environment: str, image: str) -> str:
-    """Say that a program is missing, where, and how to get it."""
+    """Return the message that a program is missing, and how to get it."""
     package = PACKAGES.get(program.rpartition("/")[2])
-    get = f"install {package} there" if package else "install it there"
+    hint = f"install {package or 'it'} there"
     return (
-        f"{program}: not found in environment {environment}; {get} or map the image to an environment that has it: "
+        f"{program}: not found in environment {environment}; {hint} or map the image to an environment that has it: "
         f"paceline up --image '{image}=FOLDER'"
     )

@@ -1,8 +1,8 @@
-"""What a shim leaves in its container's folder, read back; and the two things the agent adds."""
+"""The state files of containers: records of their shims and of the agent, read as the view of a pod."""
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,68 +13,112 @@ from paceline.apimachinery.name_validation import label_problem
 from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import from_wire, to_wire_micro
 from paceline.effects import Effects, Files, Processes, ProcessHandle
-from paceline.node.host_info import ADDRESS, Folders
-from paceline.node.lifecycle.view import Ended, Problem, Seen, Started, Try
+from paceline.node.host_info import Folders
+from paceline.node.lifecycle.view import ContainerAttempt, ExitRecord, PodView, StartRecord
 from paceline.node.logs.logs import with_message_from_log
 from paceline.node.runtime import shim
 
-# When the container was asked to stop, and perhaps by which signal; written by the agent, so that the next one need not
-# ask again.
-ASKED = shim.ASKED
-# That the hook after the start has run; without it, the next agent runs it again.
-HOOKED = "hooked"
-# The program's last words, for the pod's status.
+# Marks that the postStart hook has run; without it, the next agent runs the hook again.
+POST_START_DONE = "hooked"
+# The container's termination message.
 MESSAGE, MESSAGE_BYTES = "message", 4096
 
 
-def read_try(files: Files, processes: Processes, folder: Path) -> Try:
-    """Read one try of a container from its folder."""
-    # In this order: whoever wrote `started` held the lock by then, and has left its record when it no longer does.
+def read_view(world: Effects, folders: Folders, pod: Object, *, address: str, host_address: str) -> PodView:
+    """Read the latest attempt of each of a pod's containers, and how the previous one ended."""
+    uid = uid_of(pod)
+    attempts: dict[str, ContainerAttempt] = {}
+    previous: dict[str, ExitRecord] = {}
+    for container in containers_of(pod):
+        name = str(container["name"])
+        numbers = attempt_numbers(world, folders, uid, name)
+        for number in numbers[-1:]:
+            folder = folders.attempt(uid, name, number)
+            attempt = read_attempt(world.files, world.processes, folder)
+            ended = attempt.ended and with_message_from_log(container, attempt.ended, world.files, folder)
+            attempts[name] = replace(attempt, ended=ended)
+        for number in numbers[-2:-1]:
+            folder = folders.attempt(uid, name, number)
+            if record := read_ended(world.files, folder):
+                previous[name] = with_message_from_log(container, record, world.files, folder)
+    return PodView(
+        pod=pod,
+        attempts=attempts,
+        previous=previous,
+        boot_id=world.processes.boot_id(),
+        address=address,
+        host_address=host_address,
+    )
+
+
+def latest_attempts(world: Effects, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, ContainerAttempt]:
+    """Read the latest attempt of each container that has one."""
+    latest = ((name, latest_folder(world, folders, uid, name)) for name in names)
+    return {name: read_attempt(world.files, world.processes, folder) for name, folder in latest if folder}
+
+
+def latest_folder(world: Effects, folders: Folders, uid: str, name: str) -> Path | None:
+    """Return the folder of a container's latest attempt."""
+    numbers = attempt_numbers(world, folders, uid, name)
+    return folders.attempt(uid, name, numbers[-1]) if numbers else None
+
+
+def attempt_numbers(world: Effects, folders: Folders, uid: str, name: str) -> list[int]:
+    """List the attempts of a container that have a folder, the oldest first."""
+    if label_problem(name):
+        return []  # Such a name never becomes a path, so nothing can have been started under it.
+    entries = world.files.names(folders.container(uid, name))
+    return sorted(int(entry) for entry in entries if entry.isdecimal())
+
+
+def read_attempt(files: Files, processes: Processes, folder: Path) -> ContainerAttempt:
+    """Read one attempt of a container from its folder."""
+    # In this order: a shim writes started.json while it holds the lock, and exit.json before it releases it.
     started = read_started(files, folder)
-    is_held = processes.holds(folder)
-    return Try(
+    has_shim = processes.holds(folder)
+    return ContainerAttempt(
         restarts=int(folder.name),
         started=started,
         ended=read_ended(files, folder),
-        is_held=is_held,
-        asked_at=_read_asked(files, folder),
-        is_greeted=files.exists(folder / HOOKED),
+        has_shim=has_shim,
+        stop_requested_at=_read_stop_request(files, folder),
+        is_post_start_done=files.exists(folder / POST_START_DONE),
     )
 
 
-def read_started(files: Files, folder: Path) -> Started | None:
-    """Read started.json; None when the try was never begun."""
-    wire = _read(files, folder / shim.STARTED)
-    if wire is None:
+def read_started(files: Files, folder: Path) -> StartRecord | None:
+    """Read started.json; None when the attempt never began."""
+    record = _read(files, folder / shim.STARTED)
+    if record is None:
         return None
-    if not wire:
-        return Started(identity=None, at=None)
-    return Started(
-        identity=ProcessHandle(pid=wire["pid"], start_ticks=wire["startTicks"], boot_id=wire["bootId"]),
-        at=from_wire(wire["startedAt"]),
-        environment=wire["environment"],
+    if not record:
+        return StartRecord(identity=None, at=None)
+    return StartRecord(
+        identity=ProcessHandle(pid=record["pid"], start_ticks=record["startTicks"], boot_id=record["bootId"]),
+        at=from_wire(record["startedAt"]),
+        environment=record["environment"],
     )
 
 
-def read_ended(files: Files, folder: Path) -> Ended | None:
+def read_ended(files: Files, folder: Path) -> ExitRecord | None:
     """Read exit.json; None while there is none, or when it is damaged."""
-    wire = _read(files, folder / shim.EXIT)
-    if not wire:
+    record = _read(files, folder / shim.EXIT)
+    if not record:
         return None
-    began = wire["startedAt"]
-    return Ended(
-        exit_code=wire["exitCode"],
-        signal=wire["signal"],
-        reason=wire["reason"],
-        message=wire["message"] or _last_words(files, folder),
+    began = record["startedAt"]
+    return ExitRecord(
+        exit_code=record["exitCode"],
+        signal=record["signal"],
+        reason=record["reason"],
+        message=record["message"] or _termination_message(files, folder),
         started_at=from_wire(began) if began else None,
-        finished_at=from_wire(wire["finishedAt"]),
-        max_rss_kib=wire["maxRssKib"],
+        finished_at=from_wire(record["finishedAt"]),
+        max_rss_kib=record["maxRssKib"],
     )
 
 
-def write_ended(files: Files, folder: Path, ended: Ended) -> None:
-    """Record the end of a try whose shim did not live to do so."""
+def write_ended(files: Files, folder: Path, ended: ExitRecord) -> None:
+    """Write the exit record of an attempt whose shim did not live to do so."""
     began = ended.started_at
     record = {
         "exitCode": ended.exit_code,
@@ -89,29 +133,29 @@ def write_ended(files: Files, folder: Path, ended: Ended) -> None:
     files.write(folder / shim.EXIT, shim.encode(record))
 
 
-def write_asked(files: Files, folder: Path, now: datetime, number: int | None = None) -> None:
-    """Remember that a container was asked to stop, and by which signal if not its own, for its shim to read.
+def write_stop_request(files: Files, folder: Path, now: datetime, number: int | None = None) -> None:
+    """Record that a container was asked to stop, and a signal that replaces its own, for its shim and the next agent.
 
-    A power cut ends the container anyway.
+    The file is not synced: a power cut ends the container anyway.
     """
-    words = [to_wire_micro(now), *([] if number is None else [str(number)])]
-    files.overwrite(folder / ASKED, " ".join(words).encode(), 0o600)
+    request = to_wire_micro(now) if number is None else f"{to_wire_micro(now)} {number}"
+    files.overwrite(folder / shim.STOP_REQUEST, request.encode(), 0o600)
 
 
-def write_hooked(files: Files, folder: Path) -> None:
-    """Remember that the hook after the start has run; where a full disk refuses it, the next agent runs it again."""
+def write_post_start_done(files: Files, folder: Path) -> None:
+    """Record that the postStart hook has run; when the disk is full, the next agent runs it again."""
     with contextlib.suppress(OSError):
-        files.overwrite(folder / HOOKED, b"", 0o600)
+        files.overwrite(folder / POST_START_DONE, b"", 0o600)
 
 
-def _read_asked(files: Files, folder: Path) -> datetime | None:
+def _read_stop_request(files: Files, folder: Path) -> datetime | None:
     try:
-        return from_wire(files.read(folder / ASKED).decode().partition(" ")[0])
+        return from_wire(files.read(folder / shim.STOP_REQUEST).decode().partition(" ")[0])
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _last_words(files: Files, folder: Path) -> str:
+def _termination_message(files: Files, folder: Path) -> str:
     try:
         begin = max(files.size(folder / MESSAGE) - MESSAGE_BYTES, 0)
         return files.read_range(folder / MESSAGE, begin, MESSAGE_BYTES).decode(errors="replace")
@@ -120,62 +164,11 @@ def _last_words(files: Files, folder: Path) -> str:
 
 
 def _read(files: Files, path: Path) -> dict[str, Any] | None:
-    """Read a record; None when it is missing, empty when it cannot be read."""
+    """Read a record; None when it is missing, empty when it is damaged."""
     try:
-        wire = json.loads(files.read(path))
+        record = json.loads(files.read(path))
     except FileNotFoundError:
         return None
     except ValueError:
         return {}
-    return wire if isinstance(wire, dict) else {}
-
-
-def look(world: Effects, folders: Folders, pod: Object, *, address: str, problems: Mapping[str, Problem]) -> Seen:
-    """Read the latest try of each of a pod's containers, and how the one before ended."""
-    uid = uid_of(pod)
-    specs = {str(each["name"]): each for each in containers_of(pod)}
-    tries, before = tries_of(world, folders, uid, specs), _before(world, folders, uid, specs)
-    for name, each in tries.items():
-        if each.ended is not None:
-            folder = folders.attempt(uid, name, each.restarts)
-            tries[name] = replace(each, ended=with_message_from_log(specs[name], each.ended, world.files, folder))
-        if name in before:
-            folder = folders.attempt(uid, name, each.restarts - 1)
-            before[name] = with_message_from_log(specs[name], before[name], world.files, folder)
-    return Seen(
-        pod=pod,
-        tries=tries,
-        before=before,
-        problems=problems,
-        boot_id=world.processes.boot_id(),
-        address=address,
-        host_address=ADDRESS,
-    )
-
-
-def tries_of(world: Effects, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, Try]:
-    """Read the latest try of each container that has one."""
-    latest = ((name, latest_folder(world, folders, uid, name)) for name in names)
-    return {name: read_try(world.files, world.processes, folder) for name, folder in latest if folder}
-
-
-def latest_folder(world: Effects, folders: Folders, uid: str, name: str) -> Path | None:
-    """Find the folder of a container's latest try."""
-    numbers = numbers_of(world, folders, uid, name)
-    return folders.attempt(uid, name, numbers[-1]) if numbers else None
-
-
-def numbers_of(world: Effects, folders: Folders, uid: str, name: str) -> list[int]:
-    """List the tries of a container that have a folder, the oldest first."""
-    if label_problem(name):
-        return []  # Such a name is never made a path; nothing can have been started under it.
-    return sorted(int(each) for each in world.files.names(folders.container(uid, name)) if each.isdecimal())
-
-
-def _before(world: Effects, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, Ended]:
-    found = {}
-    for name in names:
-        numbers = numbers_of(world, folders, uid, name)
-        if len(numbers) > 1 and (ended := read_ended(world.files, folders.attempt(uid, name, numbers[-2]))):
-            found[name] = ended
-    return found
+    return record if isinstance(record, dict) else {}

@@ -1,4 +1,4 @@
-"""How a pod's containers are brought to an end: the main ones first, then its sidecars, the last started first."""
+"""Stop the containers of a pod: the main ones first, then its sidecars in reverse order of their start."""
 
 import re
 import signal
@@ -10,115 +10,115 @@ from paceline.apimachinery.meta import Object, annotations_of
 from paceline.apimachinery.pods import sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
-from paceline.node.lifecycle.view import PRE_STOP, Plan, Seen, Try, has_hook
+from paceline.node.lifecycle.view import PRE_STOP, PodPlan, PodView, has_hook
 
 DEFAULT_GRACE_SECONDS = 30
-# What a container gets once it is told to stop, however long its last hook and those before it took.
-LEAST_GRACE = timedelta(seconds=2)
+# What a container gets after its stop signal, however long its preStop hook and other containers took.
+MIN_GRACE = timedelta(seconds=2)
 DEADLINE = "DeadlineExceeded"
 EVICTED = "Evicted"
 OVERDUE = "Pod was active on the node longer than the specified deadline"
 
 
 def stop_signal(container: Mapping[str, Any]) -> int:
-    """Give the signal by which a container is asked to stop: `lifecycle.stopSignal`, such as SIGINT, or SIGTERM."""
-    word = str((container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM")
-    number = _number_of(word)
+    """Return the signal that asks a container to stop: `lifecycle.stopSignal`, such as SIGINT, or SIGTERM."""
+    name = str((container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM")
+    number = _signal_number(name)
     return signal.SIGTERM.value if number is None else number
 
 
 def chosen_signal(pod: Object, name: str) -> int | None:
-    """Give the signal that somebody chose for a pod's main containers when it was stopped; None for their own."""
-    word = annotations_of(pod).get(well_known_labels.STOP_SIGNAL, "")
-    return _number_of(word) if word and name not in sidecars_of(pod) else None
+    """Return the signal that the user chose for the main containers of a stopped pod; None for their own."""
+    chosen = annotations_of(pod).get(well_known_labels.STOP_SIGNAL, "")
+    return _signal_number(chosen) if chosen and name not in sidecars_of(pod) else None
 
 
-def _number_of(word: str) -> int | None:
-    """Read a signal's name; None for one that this system does not have."""
-    name = re.split(r"[-+]", word)[0]
+def _signal_number(text: str) -> int | None:
+    """Parse a signal's name; None for one that this system does not have."""
+    name = re.split(r"[-+]", text)[0]
     if name not in signal.Signals.__members__:
         return None
-    # Those for real time are counted from the first or back from the last: SIGRTMIN+3.
-    step = word.removeprefix(name) or "0"
+    # Real-time signals are counted from the first or back from the last: SIGRTMIN+3.
+    step = text.removeprefix(name) or "0"
     return signal.Signals[name].value + int(step) if re.fullmatch(r"[-+]?\d{1,2}", step) else None
 
 
 def deadline_of(pod: Object) -> datetime | None:
-    """Say until when a pod may be active; None when nobody said so, or it has not begun."""
+    """Return until when a pod may be active; None without a deadline or before its start."""
     seconds, began = pod["spec"].get("activeDeadlineSeconds"), (pod.get("status") or {}).get("startTime")
     return from_wire(began) + timedelta(seconds=seconds) if seconds is not None and began else None
 
 
 def is_overdue(pod: Object, now: datetime) -> bool:
-    """Tell whether a pod has been active for longer than it may."""
+    """Tell whether a pod has been active for longer than its deadline allows."""
     deadline = deadline_of(pod)
     return deadline is not None and deadline <= now
 
 
-def held_tries(seen: Seen) -> dict[str, Try]:
-    """Find the containers that run."""
-    return {name: each for name, each in seen.tries.items() if each.is_held and each.ended is None}
-
-
 def grace_seconds(pod: Object) -> int:
-    """Say how long a pod's containers may take to stop."""
+    """Return the termination grace period of a pod."""
     chosen = (pod["metadata"].get("deletionGracePeriodSeconds"), pod["spec"].get("terminationGracePeriodSeconds"))
     return int(next((seconds for seconds in chosen if seconds is not None), DEFAULT_GRACE_SECONDS))
 
 
-def grace_of(seen: Seen, name: str) -> int:
-    """Say how long one container may take: a probe that found it dead may give it less than its pod does."""
-    health = seen.health.get(name)
-    own = None if health is None or health.alive else health.grace_seconds
-    return grace_seconds(seen.pod) if own is None else own
+def grace_of(view: PodView, name: str) -> int:
+    """Return the grace period of one container: a failed probe may set a shorter one than its pod."""
+    health = view.health.get(name)
+    seconds = None if health is None or health.alive else health.grace_seconds
+    return grace_seconds(view.pod) if seconds is None else seconds
 
 
-def stop(seen: Seen, now: datetime) -> Plan:
-    """Ask, wait for the grace period, kill; one after the other where the order matters."""
-    grace = timedelta(seconds=grace_seconds(seen.pod))
-    held = held_tries(seen)
-    # Asked in the future: the clock was set back, and the grace period begins again.
-    asked = {name: each.asked_at for name, each in seen.tries.items() if each.asked_at and each.asked_at <= now}
-    begun = min(asked.values(), default=now)
-    ask, ends = [], {}
-    for name in _next_to_go(seen, held):
-        if name not in asked and grace:
-            ask.append(name)
-        ends[name] = max(begun + grace, _least(seen, name, asked.get(name, now), grace)) if grace else now
-    kill = tuple(name for name, end in ends.items() if end <= now)
-    waits = [end for end in ends.values() if end > now]
-    return Plan(ask=tuple(ask), kill=kill, ends=ends, wake_at=min(waits, default=None))
+def stop(view: PodView, now: datetime) -> PodPlan:
+    """Request the stop of the containers whose turn it is, and kill those whose grace period is over."""
+    grace = timedelta(seconds=grace_seconds(view.pod))
+    requests = {name: request for name in view.attempts if (request := _request_of(view, name, now))}
+    begun = min(requests.values(), default=now)
+    kill_at = {
+        name: max(begun + grace, _earliest_kill(view, name, requests.get(name, now), grace)) if grace else now
+        for name in _next_to_stop(view)
+    }
+    return _plan(kill_at, tuple(name for name in kill_at if name not in requests and grace), now)
 
 
-def stop_sick(seen: Seen, now: datetime) -> Plan:
-    """Ask containers to go that a probe found dead, and kill those that took too long; the pod lives on."""
-    ask, ends = [], {}
-    for name, each in held_tries(seen).items():
-        health = seen.health.get(name)
+def stop_unhealthy(view: PodView, now: datetime) -> PodPlan:
+    """Stop containers that failed a probe or their postStart hook; the pod lives on."""
+    asks, kill_at = [], {}
+    for name in view.running:
+        health = view.health.get(name)
         if health is None or health.alive:
             continue
-        grace = timedelta(seconds=grace_of(seen, name))
-        asked = each.asked_at if each.asked_at is not None and each.asked_at <= now else None
-        if asked is None and grace:
-            ask.append(name)
-        begun = asked or now
-        ends[name] = max(begun + grace, _least(seen, name, begun, grace)) if grace else now
-    waits = [end for end in ends.values() if end > now]
-    kill = tuple(name for name, end in ends.items() if end <= now)
-    return Plan(ask=tuple(ask), kill=kill, ends=ends, wake_at=min(waits, default=None))
+        grace = timedelta(seconds=grace_of(view, name))
+        request = _request_of(view, name, now)
+        if request is None and grace:
+            asks.append(name)
+        begun = request or now
+        kill_at[name] = max(begun + grace, _earliest_kill(view, name, begun, grace)) if grace else now
+    return _plan(kill_at, tuple(asks), now)
 
 
-def _least(seen: Seen, name: str, asked: datetime, grace: timedelta) -> datetime:
-    """Say until when a container is left alone: its last hook has the grace period, and only then is it told."""
-    if name in seen.told:
-        return seen.told[name] + LEAST_GRACE
-    return asked + (grace if has_hook(seen.pod, name, PRE_STOP) else timedelta()) + LEAST_GRACE
+def _request_of(view: PodView, name: str, now: datetime) -> datetime | None:
+    """Return when a container was asked to stop; a request in the future (the clock was set back) does not count."""
+    request = view.attempts[name].stop_requested_at
+    return request if request is not None and request <= now else None
 
 
-def _next_to_go(seen: Seen, held: Mapping[str, Try]) -> tuple[str, ...]:
-    """Name the containers whose turn to stop it is."""
-    sidecars = sidecars_of(seen.pod)
-    main = tuple(name for name in held if name not in sidecars)
-    if main or not grace_seconds(seen.pod):
-        return main or tuple(held)
-    return tuple(each for each in reversed(sidecars) if each in held)[:1]
+def _plan(kill_at: Mapping[str, datetime], asks: tuple[str, ...], now: datetime) -> PodPlan:
+    kill = tuple(name for name, deadline in kill_at.items() if deadline <= now)
+    wake_at = min((deadline for deadline in kill_at.values() if deadline > now), default=None)
+    return PodPlan(stop=asks, kill=kill, kill_at=kill_at, wake_at=wake_at)
+
+
+def _earliest_kill(view: PodView, name: str, request: datetime, grace: timedelta) -> datetime:
+    """Return until when a container is not killed: its signal follows its preStop hook, which has the grace period."""
+    if name in view.signalled_at:
+        return view.signalled_at[name] + MIN_GRACE
+    return request + (grace if has_hook(view.pod, name, PRE_STOP) else timedelta()) + MIN_GRACE
+
+
+def _next_to_stop(view: PodView) -> tuple[str, ...]:
+    """Return the running containers whose turn to stop it is."""
+    running, sidecars = view.running, sidecars_of(view.pod)
+    main = tuple(name for name in running if name not in sidecars)
+    if main or not grace_seconds(view.pod):
+        return main or tuple(running)
+    return tuple(name for name in reversed(sidecars) if name in running)[:1]

@@ -1,4 +1,4 @@
-"""What one decision about a pod may look at, and what it may ask for."""
+"""The view of a pod that one decision reads, the plan it returns, and the restart policy and hooks of containers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,16 @@ from paceline.apimachinery.pods import container_named
 from paceline.effects import ProcessHandle
 from paceline.node.probes.probes import Health
 
+POST_START, PRE_STOP = "postStart", "preStop"
+# The first restart is immediate; the delay of later ones doubles.
+BACK_OFF, MAX_BACK_OFF = timedelta(seconds=10), timedelta(minutes=5)
+# A container that ran this long resets its back-off.
+BACK_OFF_RESET = timedelta(minutes=10)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """That a try was begun, by which shim and when. No identity: the record was damaged by a power cut."""
+class StartRecord:
+    """Which shim started an attempt, and when. `identity` is None when a power cut damaged the record."""
 
     identity: ProcessHandle | None
     at: datetime | None
@@ -22,8 +28,8 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a try ended."""
+class ExitRecord:
+    """How an attempt ended."""
 
     exit_code: int
     signal: int | None = None
@@ -35,118 +41,129 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
-    """One try of a container, as its folder tells: begun, held by a live shim, ended."""
+class ContainerAttempt:
+    """One attempt to run a container, read from its folder."""
 
     restarts: int
-    started: Started | None = None
-    ended: Ended | None = None
-    is_held: bool = False
-    # Since when it has been asked to stop.
-    asked_at: datetime | None = None
-    # Whether its first hook has run well; says nothing of a container that has none.
-    is_greeted: bool = False
+    started: StartRecord | None = None
+    ended: ExitRecord | None = None
+    # Whether a live shim holds the folder's lock.
+    has_shim: bool = False
+    stop_requested_at: datetime | None = None
+    # Whether the postStart hook succeeded; meaningless for a container without one.
+    is_post_start_done: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a shim supervises the attempt and has not recorded its end."""
+        return self.has_shim and self.ended is None
+
+    @property
+    def shim(self) -> ProcessHandle | None:
+        """The shim that started the attempt, if its record names one."""
+        return self.started.identity if self.started else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Why a container could not be started when it was last tried to, and what would help."""
+class StartProblem:
+    """Why a container could not be started at the last try, and what would help."""
 
     reason: str
     message: str
-    # Whether it keeps all containers of the pod from starting, as a volume does that cannot be made.
+    # Whether it blocks all containers of the pod, as a volume that cannot be set up does.
     is_of_pod: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """Everything one decision may look at."""
+class PodView:
+    """Everything one decision may read."""
 
     pod: Object
-    # The latest try of each container that has one, and how the one before it ended.
-    tries: Mapping[str, Try]
-    before: Mapping[str, Ended] = field(default_factory=dict)
-    problems: Mapping[str, Problem] = field(default_factory=dict)
-    # Of the containers that have probes.
+    # The latest attempt of every container that has one, and how the previous one ended.
+    attempts: Mapping[str, ContainerAttempt]
+    previous: Mapping[str, ExitRecord] = field(default_factory=dict)
+    problems: Mapping[str, StartProblem] = field(default_factory=dict)
+    # Only of containers with probes.
     health: Mapping[str, Health] = field(default_factory=dict)
-    # Why the pod has to go, when it has outgrown what it was allowed.
-    evicted: str = ""
-    # When this agent told containers to stop, which is after their last hook.
-    told: Mapping[str, datetime] = field(default_factory=dict)
+    # Why the pod is evicted; empty when it is not.
+    eviction: str = ""
+    # When this agent sent containers their stop signal, which is after the preStop hook.
+    signalled_at: Mapping[str, datetime] = field(default_factory=dict)
     boot_id: str
     address: str
     host_address: str
 
+    @property
+    def running(self) -> dict[str, ContainerAttempt]:
+        """The attempts that run, by container."""
+        return {name: attempt for name, attempt in self.attempts.items() if attempt.is_running}
+
+    def is_post_start_done(self, name: str) -> bool:
+        """Tell whether a container needs no postStart hook any more: it ran, there is none, or the container ended."""
+        attempt = self.attempts.get(name)
+        is_past = attempt is not None and (attempt.is_post_start_done or attempt.ended is not None)
+        return is_past or not has_hook(self.pod, name, POST_START)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """One container to start, and which try of it this is."""
+class ContainerStart:
+    """One container to start, and its restart count."""
 
     container: str
     restarts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Everything one decision may ask for, in the order it is carried out. Containers go by name."""
+class PodPlan:
+    """Everything one decision may ask for, in the order in which it is carried out. Containers are named."""
 
-    # Ends that no shim lived to record.
-    record: tuple[tuple[str, Ended], ...] = ()
+    # Exit records that no shim lived to write.
+    record: tuple[tuple[str, ExitRecord], ...] = ()
     kill: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    # When those that are asked, or have been, are killed.
-    ends: Mapping[str, datetime] = field(default_factory=dict)
-    start: tuple[Start, ...] = ()
-    # The status to report; None leaves it as it is.
+    stop: tuple[str, ...] = ()
+    # When containers that were asked to stop are killed.
+    kill_at: Mapping[str, datetime] = field(default_factory=dict)
+    start: tuple[ContainerStart, ...] = ()
+    # The status to report; None leaves it unchanged.
     status: Object | None = None
-    # Whether nothing of the pod is left, so that its object can go.
+    # Whether nothing of the pod runs any more, so that its object can be deleted.
     remove: bool = False
     wake_at: datetime | None = None
 
 
-POST_START, PRE_STOP = "postStart", "preStop"
-
-
-def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, Any]] | None:
-    """Read one hook of a container: how it is done, and what."""
-    said = (container.get("lifecycle") or {}).get(kind) or {}
-    return next(((name, what) for name, what in said.items() if what is not None), None)
-
-
-def has_hook(pod: Object, name: str, kind: str) -> bool:
-    """Tell whether a container of a pod has a hook."""
-    container = container_named(pod, name)
-    return container is not None and hook_of(container, kind) is not None
-
-
-def post_start_done(seen: Seen, name: str) -> bool:
-    """Tell whether a container has been through its first hook, if it has one; once ended it needs none."""
-    each = seen.tries.get(name)
-    is_past = each is not None and (each.is_greeted or each.ended is not None)
-    return is_past or not has_hook(seen.pod, name, POST_START)
-
-
-# The first restart comes at once, later ones after a pause that doubles.
-PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=5)
-# A container that ran this long had a good start: its pauses begin anew.
-STEADY = timedelta(minutes=10)
-
-
-def policy_of(pod: Object) -> str:
-    """Give the pod's restart policy."""
-    return str(pod["spec"].get("restartPolicy") or "Always")
-
-
 class Role(Enum):
-    """What a container is for in its pod."""
+    """The role of a container in its pod."""
 
     MAIN = 1
     INIT = 2
     SIDECAR = 3
 
 
-def comes_again(pod: Object, ended: Ended, role: Role = Role.MAIN) -> bool:
-    """Tell whether the pod's policy starts a container again that ended so."""
+def field_path(pod: Object, name: str) -> str:
+    """Return the field path of a container, as events name it."""
+    is_init = any(container["name"] == name for container in pod["spec"].get("initContainers") or ())
+    return f"spec.{'initContainers' if is_init else 'containers'}{{{name}}}"
+
+
+def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the action of a container's hook and its settings; None without a hook of this kind."""
+    handler = (container.get("lifecycle") or {}).get(kind) or {}
+    return next(((action, settings) for action, settings in handler.items() if settings is not None), None)
+
+
+def has_hook(pod: Object, name: str, kind: str) -> bool:
+    """Tell whether a container of a pod has a hook of this kind."""
+    container = container_named(pod, name)
+    return container is not None and hook_of(container, kind) is not None
+
+
+def policy_of(pod: Object) -> str:
+    """Return the pod's restart policy."""
+    return str(pod["spec"].get("restartPolicy") or "Always")
+
+
+def should_restart(pod: Object, ended: ExitRecord, role: Role = Role.MAIN) -> bool:
+    """Tell whether the restart policy restarts a container that ended like this."""
     policy = policy_of(pod)
     if role is Role.SIDECAR:
         return True
@@ -155,12 +172,12 @@ def comes_again(pod: Object, ended: Ended, role: Role = Role.MAIN) -> bool:
     return policy == "Always" or ended.exit_code != 0
 
 
-def pause_after(each: Try) -> timedelta:
-    """Say how long the next try waits after this one."""
-    if each.restarts == 0 or each.ended is None:
+def back_off_after(attempt: ContainerAttempt) -> timedelta:
+    """Return the delay before the next attempt, computed from the record and so the same after a restart."""
+    if attempt.restarts == 0 or attempt.ended is None:
         return timedelta()
-    began = each.ended.started_at
-    if began is not None and each.ended.finished_at - began >= STEADY:
+    began = attempt.ended.started_at
+    if began is not None and attempt.ended.finished_at - began >= BACK_OFF_RESET:
         return timedelta()
-    doubled: timedelta = PAUSE * 2 ** min(each.restarts - 1, 10)
-    return min(doubled, LONGEST_PAUSE)
+    doubled: timedelta = BACK_OFF * 2 ** min(attempt.restarts - 1, 10)
+    return min(doubled, MAX_BACK_OFF)

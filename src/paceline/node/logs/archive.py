@@ -20,7 +20,7 @@ from paceline.effects import Effects
 from paceline.errors import BadRequest, NotFound
 from paceline.model import well_known_labels
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.state_files import numbers_of, read_ended
+from paceline.node.lifecycle.state_files import attempt_numbers, read_ended
 from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import shim
 
@@ -151,7 +151,7 @@ class LogArchive:
 
     def _attempts(self, uid: str) -> Iterator[dict[str, Any]]:
         for name in self.world.files.names(self.folders.containers(uid)):
-            for number in numbers_of(self.world, self.folders, uid, name):
+            for number in attempt_numbers(self.world, self.folders, uid, name):
                 yield self._attempt(uid, name, number)
 
     def _attempt(self, uid: str, name: str, number: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.timestamps import moment_from
 from paceline.effects import Files
 from paceline.errors import BadRequest
-from paceline.node.lifecycle.view import Ended
+from paceline.node.lifecycle.view import ExitRecord
 from paceline.node.runtime import cri_log, shim
 
 HEAD, STAMP, TAG = 40, 30, 38
@@ -295,7 +295,7 @@ def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
     return int(text)
 
 
-def with_message_from_log(container: Object, ended: Ended, files: Files, folder: Path) -> Ended:
+def with_message_from_log(container: Object, ended: ExitRecord, files: Files, folder: Path) -> ExitRecord:
     """Set the termination message from the end of the log, where the container's policy asks for that."""
     if container.get("terminationMessagePolicy") != FROM_LOG or ended.exit_code == 0 or ended.message:
         return ended

@@ -74,7 +74,7 @@ def stable_name(pod: Object) -> StableName:
 def sandbox_failed(why: str) -> CannotStart:
     """Say that a pod as a whole cannot be what it wants to be, as a kubelet does."""
     said = f"Failed to create pod sandbox: {why}"
-    return CannotStart("FailedCreatePodSandBox", said, told=(said,))
+    return CannotStart("FailedCreatePodSandBox", said, messages=(said,))
 
 
 def hostname_of(pod: Object) -> str:

@@ -21,7 +21,7 @@ from paceline.client.http.transport import Unreachable
 from paceline.effects import Effects, ProcessHandle
 from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.state_files import tries_of
+from paceline.node.lifecycle.state_files import latest_attempts
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535
@@ -86,5 +86,7 @@ class PodPortProxy:
 
     def _shims(self, pod: Object) -> tuple[ProcessHandle, ...]:
         names = [str(each["name"]) for each in containers_of(pod)]
-        tries = tries_of(self.world, self.folders, uid_of(pod), names).values()
-        return tuple(each.started.identity for each in tries if each.is_held and each.started and each.started.identity)
+        tries = latest_attempts(self.world, self.folders, uid_of(pod), names).values()
+        return tuple(
+            each.started.identity for each in tries if each.has_shim and each.started and each.started.identity
+        )

@@ -1,4 +1,4 @@
-"""Probes, the pure part: what is asked of a container how often, and what the answers add up to."""
+"""Probes without side effects: their settings, and the health that their results add up to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from typing import Any
 STARTUP, READINESS, LIVENESS = "startupProbe", "readinessProbe", "livenessProbe"
 KINDS = (STARTUP, READINESS, LIVENESS)
 NAMES = {STARTUP: "Startup", READINESS: "Readiness", LIVENESS: "Liveness"}
+ACTIONS = ("exec", "httpGet", "tcpSocket", "grpc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +16,9 @@ class Probe:
     """One probe of a container, with Kubernetes' defaults filled in."""
 
     kind: str
-    # `exec`, `httpGet`, `tcpSocket` or `grpc`, and what that block says.
+    # One of ACTIONS, and the settings in its block.
     action: str
-    what: Mapping[str, Any]
+    settings: Mapping[str, Any]
     delay: timedelta = timedelta()
     period: timedelta = timedelta(seconds=10)
     timeout: timedelta = timedelta(seconds=1)
@@ -28,7 +29,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How often in a row a probe gave the same answer, and what it has come to stand for."""
+    """How often in a row a probe had the same result, and the verdict that its thresholds give."""
 
     verdict: bool
     is_good: bool = True
@@ -37,61 +38,60 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What probes say of a running container."""
+    """The health of a running container according to its probes."""
 
     started: bool = True
     ready: bool = True
     alive: bool = True
-    # Which probe said that it must go, and how long it may take to.
+    # The probe because of which the container must stop, and its grace period.
     failed: str = ""
     grace_seconds: int | None = None
 
 
 def probe_of(container: Mapping[str, Any], kind: str) -> Probe | None:
-    """Read one probe of a container; None when it has none of this kind."""
-    said = container.get(kind)
-    if not said:
+    """Return one probe of a container; None when it has none of this kind."""
+    spec = container.get(kind)
+    if not spec:
         return None
-    action = next((name for name in ("exec", "httpGet", "tcpSocket", "grpc") if said.get(name) is not None), "")
+    action = next((name for name in ACTIONS if spec.get(name) is not None), "")
     return Probe(
         kind=kind,
         action=action,
-        what=said.get(action) or {},
-        delay=timedelta(seconds=said.get("initialDelaySeconds") or 0),
-        period=timedelta(seconds=said.get("periodSeconds") or 10),
-        timeout=timedelta(seconds=said.get("timeoutSeconds") or 1),
-        successes=said.get("successThreshold") or 1,
-        failures=said.get("failureThreshold") or 3,
-        grace_seconds=said.get("terminationGracePeriodSeconds"),
+        settings=spec.get(action) or {},
+        delay=timedelta(seconds=spec.get("initialDelaySeconds") or 0),
+        period=timedelta(seconds=spec.get("periodSeconds") or 10),
+        timeout=timedelta(seconds=spec.get("timeoutSeconds") or 1),
+        successes=spec.get("successThreshold") or 1,
+        failures=spec.get("failureThreshold") or 3,
+        grace_seconds=spec.get("terminationGracePeriodSeconds"),
     )
 
 
 def probes_of(container: Mapping[str, Any]) -> tuple[Probe, ...]:
-    """Read all probes of a container."""
-    found = (probe_of(container, kind) for kind in KINDS)
-    return tuple(probe for probe in found if probe is not None)
+    """Return all probes of a container."""
+    return tuple(probe for kind in KINDS if (probe := probe_of(container, kind)) is not None)
 
 
 def first_tally(probe: Probe) -> Tally:
-    """Begin to count: nobody is ready before he said so, and everybody lives until he is found dead."""
+    """Return the tally before the first result: alive until a probe fails, not ready until one succeeds."""
     return Tally(verdict=probe.kind == LIVENESS)
 
 
 def count(tally: Tally, probe: Probe, *, is_good: bool) -> Tally:
-    """Add one answer."""
+    """Add one result."""
     times = tally.times + 1 if tally.is_good is is_good and tally.times else 1
-    wanted = probe.successes if is_good else probe.failures
+    threshold = probe.successes if is_good else probe.failures
     counted = replace(tally, is_good=is_good, times=times)
-    return replace(counted, verdict=is_good) if times >= wanted else counted
+    return replace(counted, verdict=is_good) if times >= threshold else counted
 
 
 def is_fatal(tally: Tally, probe: Probe) -> bool:
-    """Tell whether a container has to go because of this probe."""
+    """Tell whether a container must stop because of this probe."""
     return probe.kind != READINESS and not tally.is_good and tally.times >= probe.failures
 
 
 def health_of(container: Mapping[str, Any], tallies: Mapping[str, Tally]) -> Health:
-    """Add up what all probes of a container have come to."""
+    """Combine the tallies of all probes of a container."""
     health = Health()
     for probe in probes_of(container):
         tally = tallies.get(probe.kind) or first_tally(probe)

@@ -1,6 +1,6 @@
-"""Ask the running containers of this machine how they are, for as long as they run.
+"""Probe the running containers of this node for as long as they run.
 
-What the answers add up to lives in memory: an agent that comes back asks again, as a kubelet does.
+The results live in memory: a restarted agent probes again, as a kubelet does.
 """
 
 import asyncio
@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
-from paceline.apimachinery.pods import containers_of
+from paceline.apimachinery.pods import container_named
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Clock
-from paceline.node.lifecycle.events import part_of
-from paceline.node.lifecycle.view import POST_START, Try, has_hook
+from paceline.node.lifecycle.view import POST_START, ContainerAttempt, field_path, has_hook
 from paceline.node.probes.prober import Prober, ProbeResult
 from paceline.node.probes.probes import (
     LIVENESS,
@@ -30,92 +29,91 @@ from paceline.node.probes.probes import (
     probes_of,
 )
 
-# One try of one container: the pod's uid, the container's name, the number of the try.
-Attempt = tuple[str, str, int]
+# The pod's uid, the container's name, its restart count.
+AttemptKey = tuple[str, str, int]
 
 
 @dataclass(slots=True, kw_only=True)
-class Checks:
-    """Every probe of every container that runs here."""
+class ProbeWorkers:
+    """One task for every running container that has probes."""
 
-    asking: Prober
+    prober: Prober
     clock: Clock
     recorder: Recorder
     address: Callable[[Object], str]
-    # Called with a pod's uid when something has changed for it.
+    # Called with the uid of a pod whose health has changed.
     on_change: Callable[[str], None]
-    _tallies: dict[Attempt, dict[str, Tally]] = field(default_factory=dict)
-    _tasks: dict[Attempt, asyncio.Task[None]] = field(default_factory=dict)
-    # Tries whose first hook failed, and those whose has run well.
-    _condemned: set[Attempt] = field(default_factory=set)
-    _welcomed: set[Attempt] = field(default_factory=set)
+    _tallies: dict[AttemptKey, dict[str, Tally]] = field(default_factory=dict)
+    _tasks: dict[AttemptKey, asyncio.Task[None]] = field(default_factory=dict)
+    # Attempts by the result of their postStart hook.
+    _post_start_failed: set[AttemptKey] = field(default_factory=set)
+    _post_start_done: set[AttemptKey] = field(default_factory=set)
 
-    def keep(self, group: asyncio.TaskGroup, pod: Object, tries: Mapping[str, Try]) -> None:
-        """Ask the containers of a pod that run, and stop asking those that do not any more."""
+    def sync(self, group: asyncio.TaskGroup, pod: Object, attempts: Mapping[str, ContainerAttempt]) -> None:
+        """Probe the running containers of a pod, and no others of it."""
         uid = uid_of(pod)
-        wanted = {
-            (uid, name, each.restarts): (container, each.started.at)
-            for name, each in tries.items()
-            if each.is_held and each.ended is None and each.started and each.started.at
-            # Nobody is asked before the first hook has run.
-            if each.is_greeted or not has_hook(pod, name, POST_START)
+        targets = {
+            (uid, name, attempt.restarts): (container, attempt.started.at)
+            for name, attempt in attempts.items()
+            if attempt.is_running and attempt.started and attempt.started.at
+            # No probe runs before the postStart hook has.
+            if attempt.is_post_start_done or not has_hook(pod, name, POST_START)
             for container in _with_probes(pod, name)
         }
-        self._stop(uid, but=wanted)
-        for attempt, (container, began) in wanted.items():
-            if attempt not in self._tasks:
-                self._tallies[attempt] = {}
-                self._tasks[attempt] = group.create_task(
-                    self._run(group, attempt, pod, container=container, began=began)
-                )
+        self._stop(uid, but=targets)
+        for key, (container, began) in targets.items():
+            if key not in self._tasks:
+                self._tallies[key] = {}
+                self._tasks[key] = group.create_task(self._run(group, key, pod, container=container, began=began))
 
     def forget(self, uid: str) -> None:
-        """Stop asking the containers of a pod that is gone."""
+        """Stop probing the containers of a pod that is gone."""
         self._stop(uid, but={})
-        for known in (self._condemned, self._welcomed):
-            known -= {each for each in known if each[0] == uid}
+        for keys in (self._post_start_failed, self._post_start_done):
+            keys -= {key for key in keys if key[0] == uid}
 
-    def _stop(self, uid: str, *, but: Mapping[Attempt, Any]) -> None:
-        for attempt in [each for each in self._tasks if each[0] == uid and each not in but]:
-            self._tasks.pop(attempt).cancel()
-            self._tallies.pop(attempt, None)
+    def _stop(self, uid: str, *, but: Mapping[AttemptKey, Any]) -> None:
+        for key in [key for key in self._tasks if key[0] == uid and key not in but]:
+            self._tasks.pop(key).cancel()
+            self._tallies.pop(key, None)
 
-    def health(self, pod: Object, tries: Mapping[str, Try]) -> dict[str, Health]:
-        """Say how each container of a pod that has probes is."""
-        uid = uid_of(pod)
-        said = {
-            name: health_of(container, self._tallies.get((uid, name, each.restarts)) or {})
-            for name, each in tries.items()
+    def health(self, pod: Object, attempts: Mapping[str, ContainerAttempt]) -> dict[str, Health]:
+        """Return the health of a pod's containers that have probes or failed their postStart hook."""
+        keys = {name: (uid_of(pod), name, attempt.restarts) for name, attempt in attempts.items()}
+        probed = {
+            name: health_of(container, self._tallies.get(key) or {})
+            for name, key in keys.items()
             for container in _with_probes(pod, name)
         }
-        dead = {
-            name: Health(alive=False) for name, each in tries.items() if (uid, name, each.restarts) in self._condemned
+        return probed | {name: Health(alive=False) for name, key in keys.items() if key in self._post_start_failed}
+
+    def mark_post_start_done(self, key: AttemptKey) -> None:
+        """Remember that a postStart hook succeeded, in case a full disk keeps it from being recorded."""
+        self._post_start_done.add(key)
+        self.on_change(key[0])
+
+    def with_post_start(self, uid: str, attempts: Mapping[str, ContainerAttempt]) -> dict[str, ContainerAttempt]:
+        """Return a pod's attempts with what this process knows about their postStart hooks."""
+        return {
+            name: replace(attempt, is_post_start_done=True)
+            if (uid, name, attempt.restarts) in self._post_start_done
+            else attempt
+            for name, attempt in attempts.items()
         }
-        return said | dead
 
-    def welcome(self, attempt: Attempt) -> None:
-        """Take note that the first hook of a try has run well, should a full disk keep it from being on record."""
-        self._welcomed.add(attempt)
-        self.on_change(attempt[0])
+    def has_post_start_failed(self, key: AttemptKey) -> bool:
+        """Tell whether the postStart hook of an attempt failed."""
+        return key in self._post_start_failed
 
-    def with_post_start(self, uid: str, tries: Mapping[str, Try]) -> dict[str, Try]:
-        """Give a pod's tries with what this process knows of their first hooks."""
-        known = {name: (uid, name, each.restarts) in self._welcomed for name, each in tries.items()}
-        return {name: replace(each, is_greeted=each.is_greeted or known[name]) for name, each in tries.items()}
-
-    def is_unhealthy(self, attempt: Attempt) -> bool:
-        """Tell whether a try has to end because its first hook failed."""
-        return attempt in self._condemned
-
-    def mark_unhealthy(self, attempt: Attempt) -> None:
-        """Have a try end whose first hook failed."""
-        self._condemned.add(attempt)
-        self.on_change(attempt[0])
+    def mark_post_start_failed(self, key: AttemptKey) -> None:
+        """Have an attempt stopped because its postStart hook failed."""
+        self._post_start_failed.add(key)
+        self.on_change(key[0])
 
     async def _run(
         self,
         group: asyncio.TaskGroup,
-        attempt: Attempt,
+        key: AttemptKey,
         pod: Object,
         *,
         container: Mapping[str, Any],
@@ -123,41 +121,43 @@ class Checks:
     ) -> None:
         probes = {probe.kind: probe for probe in probes_of(container)}
         due = {probe.kind: began + probe.delay for probe in probes.values()}
-        tallies = self._tallies[attempt]
-        while asked := _asked(probes, tallies):
-            kind = min(asked, key=lambda each: due[each])
+        tallies = self._tallies[key]
+        while kinds := _active(probes, tallies):
+            kind = min(kinds, key=lambda kind: due[kind])
             await asyncio.sleep(max((due[kind] - self.clock.now()).total_seconds(), 0.0))
-            said = await self.asking.ask(probes[kind], pod, container, self.address(pod))
-            # Told beside: who is found sick is asked no more, and that it was has to be told all the same.
-            if said.is_unknown and said.text:
-                told = f"errored and resulted in unknown state: {said.text}"
-                group.create_task(self._tell(attempt, pod, told, kind=kind))
-            elif not said.is_unknown:
-                self._count(attempt, probes[kind], said)
-                if not said.is_good:
-                    group.create_task(self._tell(attempt, pod, f"failed: {said.text}", kind=kind))
+            result = await self.prober.probe(probes[kind], pod, container, self.address(pod))
+            # Recorded in another task: a failure may cancel this one, and must be recorded all the same.
+            if result.is_unknown and result.text:
+                message = f"errored and resulted in unknown state: {result.text}"
+                group.create_task(self._record(key, pod, message, kind=kind))
+            elif not result.is_unknown:
+                self._count(key, probes[kind], result)
+                if not result.is_good:
+                    group.create_task(self._record(key, pod, f"failed: {result.text}", kind=kind))
             due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
 
-    def _count(self, attempt: Attempt, probe: Probe, said: ProbeResult) -> None:
-        tallies = self._tallies[attempt]
-        before = tallies.get(probe.kind) or first_tally(probe)
-        after = tallies[probe.kind] = count(before, probe, is_good=said.is_good)
-        has_failed = not said.is_good and after.times >= probe.failures
-        if after.verdict != before.verdict or has_failed or (probe.kind == STARTUP and said.is_good):
-            self.on_change(attempt[0])
+    def _count(self, key: AttemptKey, probe: Probe, result: ProbeResult) -> None:
+        tallies = self._tallies[key]
+        old = tallies.get(probe.kind) or first_tally(probe)
+        new = tallies[probe.kind] = count(old, probe, is_good=result.is_good)
+        has_failed = not result.is_good and new.times >= probe.failures
+        if new.verdict != old.verdict or has_failed or (probe.kind == STARTUP and result.is_good):
+            self.on_change(key[0])
 
-    async def _tell(self, attempt: Attempt, pod: Object, said: str, *, kind: str) -> None:
-        message, part = f"{NAMES[kind]} probe {said}", part_of(pod, attempt[1])
+    async def _record(self, key: AttemptKey, pod: Object, outcome: str, *, kind: str) -> None:
+        message, part = f"{NAMES[kind]} probe {outcome}", field_path(pod, key[1])
         await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True, part=part)
 
 
-def _asked(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[str, ...]:
-    """Name the probes whose turn it is: until a container has started, only that is asked."""
+def _active(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[str, ...]:
+    """Return the kinds of probes to run: until the startup probe succeeds, no other."""
     startup = probes.get(STARTUP)
     if startup is not None and not (tallies.get(STARTUP) or first_tally(startup)).verdict:
         return (STARTUP,)
     return tuple(kind for kind in (READINESS, LIVENESS) if kind in probes)
 
 
-def _with_probes(pod: Object, name: str) -> tuple[Mapping[str, Any], ...]:
-    return tuple(container for container in containers_of(pod) if container["name"] == name and probes_of(container))
+def _with_probes(pod: Object, name: str) -> tuple[Object, ...]:
+    """Return the container of this name if it has probes."""
+    container = container_named(pod, name)
+    return (container,) if container is not None and probes_of(container) else ()

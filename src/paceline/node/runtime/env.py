@@ -1,4 +1,4 @@
-"""The environment and the command of a container, as a kubelet works them out."""
+"""The environment variables and the command of a container, computed as a kubelet does."""
 
 import json
 import re
@@ -16,14 +16,9 @@ _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
-def expand(text: str, known: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by what is known; `$$` is a dollar sign, and an unknown name stays as it is."""
-
-    def put(found: re.Match[str]) -> str:
-        name = found[1]
-        return "$" if name is None else known.get(name, found[0])
-
-    return _REFERENCE.sub(put, text)
+def expand(text: str, env: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by the variable's value; `$$` is a dollar sign, and unknown names stay."""
+    return _REFERENCE.sub(lambda match: "$" if match[1] is None else env.get(match[1], match[0]), text)
 
 
 def env_of(
@@ -32,39 +27,32 @@ def env_of(
     sources: Sources,
     host: Host | None = None,
     *,
-    told: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Work out the variables a container asks for; each may refer to those before it, and to what it is told anyway.
+    """Return the variables in a container's spec; each may refer to earlier ones and to the defaults.
 
-    Services are not among them: their addresses lead nowhere on this machine. The API server is told of elsewhere.
+    There are no variables for services: their addresses do not work on this machine.
     """
     env: dict[str, str] = {}
     for block in container.get("envFrom") or ():
         env.update(_block(block, sources))
     for entry in container.get("env") or ():
         if "valueFrom" not in entry:
-            env[str(entry["name"])] = expand(str(entry.get("value") or ""), {**(told or {}), **env})
+            env[str(entry["name"])] = expand(str(entry.get("value") or ""), {**(defaults or {}), **env})
         elif (value := _value(entry["valueFrom"], pod, container, (sources, host))) is not None:
             env[str(entry["name"])] = value
     if any("\0" in text for pair in env.items() for text in pair):
-        said = "a variable of the environment holds a NUL character, which no program can be given"
-        raise CannotStart(CONFIG_ERROR, said)
+        raise CannotStart(CONFIG_ERROR, "an environment variable must not contain a NUL character")
     return env
 
 
 def command_of(container: Object, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Work out what is executed; without an image, a container must say so itself."""
-    words = (*(container.get("command") or ()), *(container.get("args") or ()))
-    if not words:
-        said = f"container {name_in(container)!r} has no command"
-        hint = "an environment has no entry point of its own: say what to run in `command`"
-        raise CannotStart("CreateContainerError", f"{said}; {hint}")
-    return tuple(expand(str(word), env) for word in words)
-
-
-def name_in(container: Object) -> str:
-    """Give a container's name."""
-    return str(container.get("name") or "")
+    """Return the command and arguments of a container; an environment has no entry point to fall back on."""
+    argv = (*(container.get("command") or ()), *(container.get("args") or ()))
+    if not argv:
+        problem = f"container {str(container.get('name') or '')!r} has no command"
+        raise CannotStart("CreateContainerError", f"{problem}; an environment has no entry point: set `command`")
+    return tuple(expand(str(argument), env) for argument in argv)
 
 
 def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, str]]:
@@ -78,9 +66,9 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
     return []
 
 
-def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple[Sources, Host | None]) -> str | None:
-    """Look a value up; None when it is optional and not there."""
-    sources, host = found
+def _value(wire: Mapping[str, Any], pod: Object, container: Object, lookup: tuple[Sources, Host | None]) -> str | None:
+    """Return the value of a `valueFrom`; None when it is optional and missing."""
+    sources, host = lookup
     if reference := wire.get("fieldRef"):
         return field_of(pod, str(reference["fieldPath"]))
     if reference := wire.get("resourceFieldRef"):
@@ -88,7 +76,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple
     for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if reference := wire.get(field):
             return _key(sources, kind, reference, namespace_of(pod))
-    raise CannotStart(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
+    raise CannotStart(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not supported")
 
 
 def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: str) -> str | None:
@@ -105,16 +93,16 @@ def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: s
 
 
 def field_of(pod: Object, path: str) -> str:
-    """Read one of the fields that a pod may be told about itself."""
+    """Return a field of a pod that the downward API exposes."""
+    maps = {"labels": labels_of, "annotations": annotations_of}
     if keyed := _KEYED.fullmatch(path):
-        told = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
-        return told.get(keyed[2], "")
+        return maps[keyed[1]](pod).get(keyed[2], "")
     if path in ("metadata.labels", "metadata.annotations"):
-        told = labels_of(pod) if path == "metadata.labels" else annotations_of(pod)
-        return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(told.items()))
+        entries = sorted(maps[path.partition(".")[2]](pod).items())
+        return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in entries)
     if path not in _FIELDS:
-        said = f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}"
-        raise CannotStart(CONFIG_ERROR, said)
+        supported = ", ".join(sorted(_FIELDS))
+        raise CannotStart(CONFIG_ERROR, f"fieldRef {path!r} is not supported; supported are {supported}")
     return _FIELDS[path](pod)
 
 
@@ -140,19 +128,20 @@ _FIELDS: dict[str, Callable[[Object], str]] = {
 
 
 def resource_of(container: Object, reference: Mapping[str, Any], host: Host | None) -> str:
-    """Read what a container asks for or may have, rounded up to whole divisors.
+    """Return a request or limit of a container, rounded up to whole divisors.
 
-    No limit is all that the machine has, and no request is none.
+    A missing limit is the machine's capacity, and a missing request is 0.
     """
     kind, _, name = str(reference["resource"]).partition(".")
     amount = ((container.get("resources") or {}).get(kind) or {}).get(name)
     if amount is None and kind == "requests":
         amount = 0
     elif amount is None and host is not None:
-        has = {"cpu": host.cpus, "memory": host.memory_bytes, "ephemeral-storage": host.disk_bytes or None}
-        amount = has.get(name)
+        capacity = {"cpu": host.cpus, "memory": host.memory_bytes, "ephemeral-storage": host.disk_bytes or None}
+        amount = capacity.get(name)
     if amount is None:
-        said = f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it"
-        raise CannotStart(CONFIG_ERROR, said)
-    # A divisor of zero is what Kubernetes writes for none.
+        name = str(container.get("name") or "")
+        problem = f"container {name!r} has no such resource, and neither has the node"
+        raise CannotStart(CONFIG_ERROR, f"resourceFieldRef {reference['resource']!r}: {problem}")
+    # Kubernetes writes a divisor of zero when there is none.
     return str(whole(parse(amount) / (parse(reference.get("divisor") or "1") or 1)))

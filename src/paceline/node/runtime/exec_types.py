@@ -1,4 +1,4 @@
-"""Commands in running containers: who may be asked to run one, and what is to be run."""
+"""Commands in running containers: the request for one, the protocol of a running one, and its errors."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import User, filter_of
 from paceline.node.runtime.sandbox import Launch, variables
 
-# Which output a piece comes from; the numbers that the wire has for them too.
+# The output that a chunk comes from; the wire protocol has the same numbers.
 STDOUT, STDERR = 1, 2
 
 
-class NotRun(HostError):
-    """A command could not be run in a container; the words are a container runtime's."""
+class ExecError(HostError):
+    """A command could not be run in a container; the message is worded as a container runtime's."""
 
 
-class Gone(NotRun):
+class ContainerGone(ExecError):
     """The container has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """One command to be run in a container."""
+class ExecRequest:
+    """One command to run in a container."""
 
-    # The shim that keeps the container.
+    # The shim of the container.
     shim: ProcessHandle
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
@@ -34,49 +34,51 @@ class Order:
     user: User | None = None
     has_terminal: bool = False
     has_input: bool = False
-    # The container's own system call filter, in hexadecimal digits; empty when it has none.
+    # The container's system call filter in hexadecimal digits; empty when it has none.
     filter: str = ""
     oom_score: int | None = None
 
 
-class Command(Protocol):
+class ExecProcess(Protocol):
     """A command that runs in a container."""
 
     def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Give what it writes, with where it wrote it to, until it has ended."""
+        """Yield chunks of output, each with STDOUT or STDERR, until the command ends."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Give it something to read; one that no longer reads is given nothing."""
+        """Write to its input; does nothing once the command has closed it."""
         ...
 
     def end_input(self) -> None:
-        """Let it read the end of its input."""
+        """Close its input."""
         ...
 
     def resize(self, width: int, height: int) -> None:
-        """Tell it how large its terminal is now."""
+        """Set the size of its terminal."""
         ...
 
     async def code(self) -> int:
-        """Wait for its end and give its exit code."""
+        """Wait for its end and return its exit code."""
         ...
 
     def close(self) -> None:
-        """End it and all that it started, if it still runs."""
+        """Kill it and its descendants, if it still runs."""
         ...
 
 
-# Starts a command; NotRun says why it cannot be run.
-Run = Callable[[Order], Awaitable[Command]]
+# Starts a command; ExecError says why it cannot be run.
+RunExec = Callable[[ExecRequest], Awaitable[ExecProcess]]
 
 
-def order_for(launch: Launch, host: Host, *, shim: ProcessHandle, argv: tuple[str, ...], has_terminal: bool) -> Order:
-    """Say how a command runs in a container: with its environment, in its folder, as its user."""
+def exec_request(
+    launch: Launch, host: Host, *, shim: ProcessHandle, argv: tuple[str, ...], has_terminal: bool
+) -> ExecRequest:
+    """Return the request for a command with the container's environment, working directory and user."""
     env = variables(launch, host)
     if has_terminal:
         env = {"TERM": "xterm", **env}
-    return Order(
+    return ExecRequest(
         shim=shim,
         argv=argv,
         env=tuple(env.items()),

@@ -30,8 +30,8 @@ from paceline.node.runtime.process_limits import Cgroup, confined
 from paceline.node.runtime.subpath_mounts import Binds
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
-# Written by the agent when it asks for the end: the moment, and the number of a signal if somebody chose one.
-ASKED = "asked"
+# Written by the agent when it asks the container to stop: the time, and the number of a signal if the user chose one.
+STOP_REQUEST = "asked"
 # Where parts of volumes are mounted for bubblewrap, of a container that has none.
 NO_BINDS = {"folder": "", "may_mount": False}
 
@@ -454,7 +454,7 @@ def _catch_signals() -> int:
 def _chosen_signal() -> int:
     """Read which signal was chosen when the container was asked to stop; 0 for its own."""
     with contextlib.suppress(OSError, ValueError):
-        return int((Path(ASKED).read_text().split()[1:] or ["0"])[0])
+        return int((Path(STOP_REQUEST).read_text().split()[1:] or ["0"])[0])
     return 0
 
 

@@ -16,12 +16,12 @@ from paceline.effects import Effects
 from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.state_files import numbers_of
+from paceline.node.lifecycle.state_files import attempt_numbers
 from paceline.node.logs.archive import ArchivedLogs
 from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
-from paceline.node.runtime.exec_types import Run
+from paceline.node.runtime.exec_types import RunExec
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import ContainerNotFound, StreamingServer
 
@@ -127,7 +127,7 @@ class Kubelet:
         names = [str(each["name"]) for each in containers_of(pod)]
         if container not in names:
             raise BadRequest(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
-        numbers = numbers_of(self.world, self.folders, uid_of(pod), container)
+        numbers = attempt_numbers(self.world, self.folders, uid_of(pod), container)
         begun = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
         if query.previous and len(begun) < 2:
             raise BadRequest(f'previous terminated container "{container}" in pod "{key[1]}" not found')
@@ -148,7 +148,7 @@ class Kubelet:
 class HostFunctions:
     """What the agent's API needs of the machine beside the world."""
 
-    run: Run
+    run: RunExec
     listens: Listens
     stats: Stats
 
@@ -178,7 +178,7 @@ def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
         ),
         doors=make_port_proxy(agent, machine),
         stats=machine.stats,
-        past=ArchivedLogs(archive=agent.starter.history),
+        past=ArchivedLogs(archive=agent.starter.archive),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from paceline.apimachinery.meta import Object
 from paceline.errors import BadRequest
-from paceline.node.runtime.exec_types import STDERR, STDOUT, Command, NotRun
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, ExecProcess
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -139,7 +139,7 @@ class OutputSource(Protocol):
         ...
 
 
-async def serve_command(line: ChannelSocket, command: Command, asked: StreamRequest) -> None:
+async def serve_command(line: ChannelSocket, command: ExecProcess, asked: StreamRequest) -> None:
     """Connect a client and a command until one of them ends; the command never outlives the client."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -174,7 +174,7 @@ async def wait_for_close(line: ChannelSocket) -> None:
         pass
 
 
-async def _hear(line: ChannelSocket, command: Command) -> None:
+async def _hear(line: ChannelSocket, command: ExecProcess) -> None:
     async for channel, data in line.pieces():
         if channel == STDIN:
             await command.write(data)
@@ -210,7 +210,7 @@ def exit_status(code: int, command: tuple[str, ...]) -> Object:
     }
 
 
-def exec_failure_status(error: NotRun) -> Object:
+def exec_failure_status(error: ExecError) -> Object:
     """Say that a command was not run, as Kubernetes says it."""
     return _internal(f"error executing command in container: failed to exec in container: {error}")
 

@@ -19,7 +19,7 @@ from paceline.apimachinery.quantity import whole
 from paceline.apimachinery.timestamps import to_wire
 from paceline.effects import Clock, Effects, Executor, Files, ProcessHandle
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.state_files import tries_of
+from paceline.node.lifecycle.state_files import latest_attempts
 
 EVERY_SECONDS = 5.0
 # What is told is the use between the first and the last of these: of about fifteen seconds.
@@ -229,11 +229,11 @@ class Stats:
 
     def _running(self, pod: Object) -> tuple[tuple[str, ProcessHandle], ...]:
         names = [str(each["name"]) for each in containers_of(pod)]
-        tries = tries_of(self.world, self.folders, uid_of(pod), names)
+        tries = latest_attempts(self.world, self.folders, uid_of(pod), names)
         return tuple(
             (name, each.started.identity)
             for name, each in tries.items()
-            if each.started and each.started.identity and each.ended is None and each.is_held
+            if each.started and each.started.identity and each.ended is None and each.has_shim
         )
 
 

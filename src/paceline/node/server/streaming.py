@@ -12,10 +12,10 @@ from paceline.apimachinery.pods import container_named
 from paceline.effects import Effects, Files, ProcessHandle
 from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
-from paceline.node.lifecycle.state_files import latest_folder, read_try
-from paceline.node.lifecycle.view import Try
+from paceline.node.lifecycle.state_files import latest_folder, read_attempt
+from paceline.node.lifecycle.view import ContainerAttempt
 from paceline.node.logs.logs import HEAD, TAG, RotatedLog, end_of_log, entries
-from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun, Run, order_for
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, RunExec, exec_request
 from paceline.node.runtime.sandbox import Launch
 from paceline.node.server.remotecommand import (
     PROTOCOLS,
@@ -47,7 +47,7 @@ class StreamingServer:
     folders: Folders
     pods: Mapping[Key, Object]
     launch: Callable[[Object, Object], Awaitable[Launch]]
-    run: Run
+    run: RunExec
 
     async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve a WebSocket whose `websocket.connect` has been received; what is wrong with it is raised before."""
@@ -91,12 +91,12 @@ class StreamingServer:
         try:
             pod, spec, who, _ = self._running(key, container)
             launch = await self.launch(pod, spec)
-            order = order_for(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
+            order = exec_request(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
             command = await self.run(replace(order, has_input=asked.stdin))
         except CannotStart as error:
-            await line.end(exec_failure_status(NotRun(str(error))))
-        except (NotRun, ContainerNotFound) as error:
-            await line.end(exec_failure_status(NotRun(str(error))))
+            await line.end(exec_failure_status(ExecError(str(error))))
+        except (ExecError, ContainerNotFound) as error:
+            await line.end(exec_failure_status(ExecError(str(error))))
         else:
             await serve_command(line, command, asked)
 
@@ -106,16 +106,16 @@ class StreamingServer:
             raise NotFound(f'pods "{key[1]}" not found')
         spec = container_named(pod, container)
         folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
-        found = read_try(self.world.files, self.world.processes, folder) if folder else None
+        found = read_attempt(self.world.files, self.world.processes, folder) if folder else None
         who = _keeper(found)
         if spec is None or folder is None or who is None:
             raise ContainerNotFound(f'container not found ("{container}")')
         return pod, spec, who, folder
 
 
-def _keeper(found: Try | None) -> ProcessHandle | None:
+def _keeper(found: ContainerAttempt | None) -> ProcessHandle | None:
     """Find the shim of a container that runs."""
-    if found is None or found.ended is not None or not found.is_held or found.started is None:
+    if found is None or found.ended is not None or not found.has_shim or found.started is None:
         return None
     return found.started.identity
 

@@ -43,7 +43,7 @@ class VolumeRefresher:
 
     async def _refresh(self, pod: Object, reader: SourceReader) -> None:
         try:
-            lookup = self.starter.shelf(await reader.of(pod))
+            lookup = self.starter.volume_lookup(await reader.of(pod))
         except PacelineError:
             return  # The server cannot be reached: the files stay, and the next round tries again.
         files: Files = self.starter.world.files

@@ -65,7 +65,7 @@ def _make_source(files: Files, volume: PodVolume, source: Path) -> None:
     elif not actual and volume.must_exist:
         message = f'MountVolume.NewMounter initialization failed for volume "{volume.name}"'
         message = f'{message} : path "{source}" does not exist'
-        raise CannotStart(FAILED, message, told=(message,))
+        raise CannotStart(FAILED, message, messages=(message,))
 
 
 def _make_file(files: Files, volume: PodVolume, path: Path) -> None:

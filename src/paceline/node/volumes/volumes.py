@@ -209,7 +209,7 @@ def mount_failed(name: str, message: str) -> CannotStart:
 
 
 def _failed(message: str) -> CannotStart:
-    return CannotStart(FAILED, message, told=(message,))
+    return CannotStart(FAILED, message, messages=(message,))
 
 
 def _projected(pod: Object, folder: Path, spec: Mapping[str, Any], lookup: VolumeLookup) -> PodVolume:

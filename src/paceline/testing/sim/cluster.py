@@ -23,7 +23,7 @@ from paceline.host.cluster_clock import ClockKeeper, ClusterClock, open_clock
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Device, Folders, Host, Supply
 from paceline.node.network.service_proxy import Lead, ServiceProxy
-from paceline.node.runtime.exec_types import Order, Run
+from paceline.node.runtime.exec_types import ExecRequest, RunExec
 from paceline.store.backend import DEFAULTS, Log, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.sim.backend import SimLog
@@ -98,7 +98,7 @@ class SimCommand:
         """Have ended already."""
 
 
-async def run_well(_order: Order) -> SimCommand:
+async def run_well(_order: ExecRequest) -> SimCommand:
     """Run a command that goes well."""
     return SimCommand()
 
@@ -162,7 +162,7 @@ class SimCluster:
     ports: SimPorts = field(default_factory=SimPorts)
     # Set while the store is open, for checks that look at it directly.
     # What runs commands in containers; nothing does, unless a test wants it to before the agent starts.
-    command: Run | None = None
+    command: RunExec | None = None
     store: Store | None = None
 
     def __post_init__(self) -> None:
