@@ -73,7 +73,7 @@ node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m paceline.testing.real.node
 
-realjob: setup ## run a job of two members on a real node, with `paceline controller` (root; docs/real-kubernetes.md)
+realjob: setup ## run a job of two members on a real node, with `paceline kube controller` (root; docs/real-kubernetes.md)
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m tests.kube.realjob
 

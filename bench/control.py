@@ -3,7 +3,7 @@
     .venv/bin/python -m bench.control [--on embedded real] [--jobs N] [--finished N ...] [--replicas N]
 
 The controllers are a process of their own: all of the embedded cluster's beside our API server, and those that
-`paceline controller` runs beside a real kube-apiserver with etcd. Nobody runs the pods; this program says of them what
+`paceline kube controller` runs beside a real kube-apiserver with etcd. Nobody runs the pods; this program says of them what
 a kubelet would. Writes are counted by following everything that is written; they and the CPU per job depend less on who
 else uses the machine than the jobs per second do. Each finished job leaves a service and as many pods as --left says.
 """
@@ -88,7 +88,7 @@ async def control_embedded(access):
 
 
 async def control_real(access):
-    """Run what `paceline controller` runs."""
+    """Run what `paceline kube controller` runs."""
     world = real_world()
     transport = HttpTransport(access, world.chance)
     choice = Choice(access=access, lease_namespace="default")

@@ -35,7 +35,7 @@ NOTES = """\
 {{ .Release.Name }} is installed; each change of its values makes the next revision.
 
   kubectl get trainingapp {{ .Release.Name }} -n {{ .Release.Namespace }}
-  paceline status {{ .Release.Name }}
+  paceline app status {{ .Release.Name }}
   paceline logs -f {{ .Release.Name }}
 """
 
@@ -82,7 +82,7 @@ def readme(template: Template) -> str:
         f"| `{where}` | {f'`{default}`' if default else ''} | {told} |" for where, default, told in rows_of(template)
     ]
     install = f"helm install mnist charts/{template.name} -f values.yaml"
-    without = f"paceline install mnist {template.name} -f values.yaml"
+    without = f"paceline app install mnist {template.name} -f values.yaml"
     head = [f"# {template.name}", "", f"Written by `{COMMAND}` from the code; do not edit it.", "", template.readme]
     use = ["```console", f"$ {install}", "```", "", f"Without Helm, the same: `{without}`.", ""]
     return "\n".join([*head, *use, "| value | default | meaning |", "|---|---|---|", *rows, ""])

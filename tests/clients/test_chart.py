@@ -1,4 +1,4 @@
-"""The chart of a template, by a real Helm: it renders what `paceline template render` prints, and lives as one does."""
+"""The chart of a template, by a real Helm: it renders what `paceline app template render` prints."""
 
 import json
 import shutil
@@ -71,7 +71,7 @@ def test_helm_and_paceline_render_the_same(text, settings, program, tmp_path, ca
     alone = Embedded(home=tmp_path, env=homes(tmp_path))
 
     charted = alone.command(program, "template", "mnist", CHART, *given, stdin="", seconds=60)
-    code = main(["template", "render", "mnist", "tensorflow-training", *given])
+    code = main(["app", "template", "render", "mnist", "tensorflow-training", *given])
     rendered = capfd.readouterr().out
 
     assert (charted.code, code) == (0, 0), charted.err
@@ -96,7 +96,7 @@ def test_helm_and_paceline_refuse_the_same(text, named, program, tmp_path, capfd
     alone = Embedded(home=tmp_path, env=homes(tmp_path))
 
     charted = alone.command(program, "template", "mnist", CHART, "-f", str(file), stdin="", seconds=60)
-    code = main(["template", "render", "mnist", "tensorflow-training", "-f", str(file)])
+    code = main(["app", "template", "render", "mnist", "tensorflow-training", "-f", str(file)])
 
     assert (charted.code, code) == (1, 2)
     assert named in charted.err

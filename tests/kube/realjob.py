@@ -1,4 +1,4 @@
-"""`make realjob`: a job of two members on a real node, looked after by `paceline controller` with its own rights."""
+"""`make realjob`: a job of two members on a real node, run by `paceline kube controller` with its own rights."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ def _command() -> tuple[str, ...]:
 
 def grant(node: RealNode) -> Path:
     """Define the kinds, grant the controller its rights, and give the kubeconfig of its account."""
-    told = paceline("crds", "--with-controller", "paceline:here").stdout
+    told = paceline("kube", "crds", "--with-controller", "paceline:here").stdout
     parts = [part for part in yaml.safe_load_all(told) if part["kind"] != "Deployment"]
     node.run("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(parts))
     node.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -66,8 +66,8 @@ def grant(node: RealNode) -> Path:
 
 @contextmanager
 def controller(kubeconfig: Path) -> Iterator[None]:
-    """Run `paceline controller` for the length of a block; return once it leads."""
-    command = (*_command(), "controller", "--kubeconfig", str(kubeconfig))
+    """Run `paceline kube controller` for the length of a block; return once it leads."""
+    command = (*_command(), "kube", "controller", "--kubeconfig", str(kubeconfig))
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         leads = threading.Event()
 

@@ -1,4 +1,4 @@
-"""`paceline controller` on a machine whose clock is wrong, beside a real kube-apiserver: its time is the server's."""
+"""`paceline kube controller` with a wrong machine clock, beside a real kube-apiserver: it uses the server's time."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""`paceline crds` and `paceline controller` as people type them, beside a real kube-apiserver."""
+"""`paceline kube crds` and `paceline kube controller` as people type them, beside a real kube-apiserver."""
 
 import json
 import os
@@ -47,10 +47,10 @@ def kubectl(kube: RealKube, *args: str, stdin: str = "") -> str:
 
 
 class Controller:
-    """A running `paceline controller`."""
+    """A running `paceline kube controller`."""
 
     def __init__(self, *args: str, env: Mapping[str, str]) -> None:
-        command = (PACELINE, "controller", *args)
+        command = (PACELINE, "kube", "controller", *args)
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
         self.lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
@@ -97,19 +97,19 @@ def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
         "current-context": "a",
     }
     nowhere.write_text(json.dumps(config))
-    done = paceline("controller", "--kubeconfig", str(nowhere))
+    done = paceline("kube", "controller", "--kubeconfig", str(nowhere))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("error: https://127.0.0.1:1 does not answer")
 
 
 def test_a_context_that_is_not_there_is_named(fresh: RealKube) -> None:
-    done = paceline("controller", "--kubeconfig", str(fresh.kubeconfig), "--context", "reel")
+    done = paceline("kube", "controller", "--kubeconfig", str(fresh.kubeconfig), "--context", "reel")
     assert done.returncode == 1
     assert "no context named 'reel'; did you mean 'real'?" in done.stderr
 
 
 def test_what_crds_prints_is_taken_by_kubectl_either_way(fresh: RealKube) -> None:
-    printed = paceline("crds", "--with-controller", "paceline:test").stdout
+    printed = paceline("kube", "crds", "--with-controller", "paceline:test").stdout
     kinds = re.findall(r"(?m)^kind: (\w+)$", printed)
     assert {"CustomResourceDefinition", "Deployment", "ClusterRole", "ServiceAccount", "Namespace"} <= set(kinds)
     # What lies in a namespace that a dry run does not make would be refused.
@@ -125,9 +125,9 @@ def generations(kube: RealKube) -> set[int]:
 
 def test_a_controller_installs_leads_hands_over_and_lets_go(fresh: RealKube) -> None:
     kubeconfig = str(fresh.kubeconfig)
-    without = paceline("controller", "--kubeconfig", kubeconfig)
+    without = paceline("kube", "controller", "--kubeconfig", kubeconfig)
     assert without.returncode == 1
-    assert "does not know our kinds; type: paceline crds | kubectl apply --server-side -f -" in without.stderr
+    assert "does not know our kinds; type: paceline kube crds | kubectl apply --server-side -f -" in without.stderr
     with controlled("--kubeconfig", kubeconfig, "--install-crds") as first:
         assert "knows all" in first.says(f"{fresh.server} is Kubernetes v1.")
         first.says("leading as ")

@@ -1,4 +1,4 @@
-"""`paceline crds --with-controller` grants what the controllers use: no less, and no more."""
+"""`paceline kube crds --with-controller` grants what the controllers use: no less, and no more."""
 
 import asyncio
 import contextlib
@@ -181,7 +181,7 @@ def test_a_right_that_is_missing_is_named(real: RealKube) -> None:
     assert said[0] == f"system:serviceaccount:{HOME}:nobody may not do what the controller must:"
     assert "  create, delete, get, list, watch pods in all namespaces" in said
     assert f"  create, get, update leases of coordination.k8s.io in the namespace {HOME}" in said
-    assert said[-1] == "`paceline crds --with-controller IMAGE` prints a role with all of them"
+    assert said[-1] == "`paceline kube crds --with-controller IMAGE` prints a role with all of them"
 
 
 def test_in_one_namespace_rights_in_that_namespace_are_enough(real: RealKube) -> None:

@@ -117,7 +117,7 @@ def test_two_controllers_that_both_act_do_what_one_would_have_done(opens: OpenTr
 
 
 class Process:
-    """`paceline controller` without the command around it."""
+    """`paceline kube controller` without the command around it."""
 
     def __init__(self, stage: Stage, transport: Transport) -> None:
         self.tap = Tap(transport)

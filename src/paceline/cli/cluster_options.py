@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from paceline.cli.output.console import say_warning
+from paceline.cli.output.console import print_warning
 from paceline.errors import HostError
-from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_number, home_from
+from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_address, home_from
 from paceline.sdk.reader import Reader
 from paceline.settings import Settings
 
@@ -46,10 +46,10 @@ class ClusterOptions:
         """Return how to connect to the selected cluster."""
         if self.is_embedded:
             await_restart(home_from(os.environ))
-            return embedded_number(on_warning=say_warning)
-        from paceline.sdk.connect import number_in
+            return embedded_address(on_warning=print_warning)
+        from paceline.sdk.connect import address_in
 
-        return number_in(self.kubeconfig, context=self.context, on_warning=say_warning)
+        return address_in(self.kubeconfig, context=self.context, on_warning=print_warning)
 
     @contextlib.contextmanager
     def hinting(self) -> Iterator[None]:
@@ -63,8 +63,8 @@ class ClusterOptions:
             raise Unreachable(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
 
 
-def reaches_cluster(command: Command) -> Command:
-    """Add the options that select a cluster to a command, which receives them as `reach`."""
+def with_cluster_options(command: Command) -> Command:
+    """Add the options that select a cluster to a command, which receives them as `cluster`."""
 
     @click.option("-n", "--namespace", default="", help="Namespace to use.")
     @click.option(
@@ -82,12 +82,12 @@ def reaches_cluster(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*, namespace: str, kubeconfig: str, context: str, **options: Any) -> Any:
-        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **options)
+        return command(cluster=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **options)
 
     return wrapped
 
 
-def prints_objects(command: Command) -> Command:
+def with_output_option(command: Command) -> Command:
     """Add the option `--output` to a command."""
     choices = click.Choice(["json", "yaml", "wide", "name"])
     option: Command = click.option("-o", "--output", type=choices, help="Output format.")(command)

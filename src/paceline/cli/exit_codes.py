@@ -33,13 +33,13 @@ def messages(error: PacelineError) -> Iterator[str]:
     """Yield one line per fault, or the lines of the message if there are no faults."""
     if isinstance(error, Invalid) and error.faults:
         for fault in error.faults:
-            text = words(fault)
+            text = format_fault(fault)
             yield f"{error.what}: {text}" if error.what else text
         return
     yield from str(error).splitlines() or [type(error).__name__]
 
 
-def words(fault: Fault) -> str:
+def format_fault(fault: Fault) -> str:
     """Format one fault; a missing value is not shown."""
     if fault.value is None:
         return f"{fault.path}: {fault.hint}" if fault.path else fault.hint

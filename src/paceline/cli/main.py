@@ -2,89 +2,93 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.output.console import say_error, say_hint
+from paceline.cli.command_table import SECTIONS, Command, Entry
+from paceline.cli.output.console import print_error, print_hint
 from paceline.errors import PacelineError
 
-# Command → its module below cli/commands/ and its summary, so that the help needs no imports.
-VERBS = {
-    "up": ("cluster.up", "Start the embedded cluster."),
-    "down": ("cluster.down", "Stop the embedded cluster."),
-    "run": ("jobs.run", "Create the objects in YAML files and follow the job until it ends."),
-    "submit": ("jobs.submit", "Create the objects in YAML files and return."),
-    "get": ("jobs.get", "List jobs, or resources of any kind."),
-    "describe": ("jobs.describe", "Show the details of a job: replicas, conditions, events and failure."),
-    "logs": ("jobs.logs", "Print or follow the logs of a job or pod."),
-    "results": ("jobs.results", "List the output files of a job."),
-    "tensorboard": ("jobs.tensorboard", "Open the TensorBoard of a job or application in your browser."),
-    "notebook": ("jobs.notebook", "Open a notebook in your browser."),
-    "exec": ("jobs.exec", "Run a command in a container of a job or pod."),
-    "top": ("jobs.top", "Show the resource usage of jobs, pods, nodes or claims."),
-    "pause": ("jobs.pause", "Pause a job: stop its processes but keep the job."),
-    "resume": ("jobs.resume", "Resume a paused job."),
-    "stop": ("jobs.stop", "Stop a job or application and wait until its processes have exited."),
-    "restart": ("jobs.restart", "Restart the processes of a running or stopped job."),
-    "rerun": ("jobs.rerun", "Run a job again, as a new job with the same spec."),
-    "delete": ("jobs.delete", "Delete jobs or other resources."),
-    "controller": ("cluster.controller", "Run the job controller against a Kubernetes cluster."),
-    "crds": ("cluster.crds", "Print the CustomResourceDefinitions."),
-    "train": ("apps.train", "Train with your own code, from a Git repository or from this machine."),
-    "code": ("apps.code", "Manage named code repositories."),
-    "volume": ("apps.volume", "Manage named volumes: folders, claims and buckets."),
-    "install": ("apps.install", "Install an application from a template and values."),
-    "upgrade": ("apps.upgrade", "Change the values of an application and run its next revision."),
-    "list": ("apps.list", "List applications."),
-    "status": ("apps.status", "Show an application and its resources."),
-    "history": ("apps.history", "List the revisions of an application with their results."),
-    "diff": ("apps.diff", "Compare two revisions of an application."),
-    "uninstall": ("apps.uninstall", "Uninstall applications and delete their resources."),
-    "template": ("apps.template", "List, explain and render application templates."),
-    "image": ("cluster.image", "Manage the Python environments that images are mapped to."),
-    "backup": ("cluster.backup", "Back up the objects of the embedded cluster to a file."),
-    "restore": ("cluster.restore", "Restore the objects of the embedded cluster from a backup."),
-    "check": ("cluster.check", "Verify the integrity of the object store or of a backup."),
-    "completion": ("completion", "Print the completion script for your shell."),
-    "version": ("version", "Print the version of this command and of the cluster."),
-}
+# Commands of earlier versions whose name changed, for the hint in the error message.
+RENAMED = {"code": "repo", "image": "env"}
+
+Sections = Mapping[str, Mapping[str, Command]]
 
 
-class Verbs(click.Group):
-    """A click group that imports a command's module when the command is used."""
+class LazyGroup(click.Group):
+    """A click group that imports the module of a command when the command is used."""
+
+    def __init__(self, name: str, sections: Sections, **options: object) -> None:
+        super().__init__(name, **options)  # type: ignore[arg-type]
+        self._sections = sections
+        self._table = {name: entry for part in sections.values() for name, entry in part.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the help."""
-        return list(VERBS)
+        return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
-        if cmd_name not in VERBS:
-            return None
-        module, _ = VERBS[cmd_name]
-        command: click.Command = import_module(f"paceline.cli.commands.{module}").command
-        # click expects the control character \b to keep line breaks; raw docstrings contain a backslash and a b.
-        for entry in (command, *getattr(command, "commands", {}).values()):
-            entry.help = (entry.help or "").replace("\\b\n", "\b\n")
-        return command
+        match self._table.get(cmd_name):
+            case None:
+                return None
+            case Entry(location=location):
+                module, _, attribute = location.partition(":")
+                command: click.Command = getattr(import_module(f"paceline.cli.commands.{module}"), attribute)
+                # click expects the control character \b to keep line breaks; raw docstrings have a backslash and a b.
+                command.help = (command.help or "").replace("\\b\n", "\b\n")
+                return command
+            case group:
+                text = "\n\n".join([group.summary, *(_unwrapped(part) for part in group.help.split("\n\n"))])
+                return LazyGroup(cmd_name, {"Commands": group.commands}, help=text)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command to run; a usage error suggests where a mistyped or moved command is."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not (suggestion := _suggestion(args[0], ctx.command_path, self._table)):
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean `{suggestion}`?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Print the list of commands from VERBS, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
+        """Print the commands by section, without importing any of them."""
+        width = max(map(len, self._table))
+        for title, entries in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
 
 
-@click.command(
-    cls=Verbs,
+def _unwrapped(paragraph: str) -> str:
+    return f"\b\n{paragraph}" if paragraph.startswith("Example") else paragraph
+
+
+def _suggestion(typed: str, path: str, table: Mapping[str, Command]) -> str:
+    """Return the command that was probably meant: of the same name in a group, or with a similar name."""
+    if typed in RENAMED:
+        return f"{path} {RENAMED[typed]}"
+    for name, entry in table.items():
+        if not isinstance(entry, Entry) and typed in entry.commands:
+            return f"{path} {name} {typed}"
+    from difflib import get_close_matches
+
+    close = get_close_matches(typed, table, n=1)
+    return f"{path} {close[0]}" if close else ""
+
+
+group = LazyGroup(
+    "paceline",
+    SECTIONS,
+    help="Run distributed training jobs, on this machine or on Kubernetes, with the same YAML.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="To get started: paceline run job.yaml",
+    epilog="To get started: paceline run job.yaml. For help on a command: paceline COMMAND --help",
 )
-@click.version_option(package_name="paceline", message="paceline %(version)s")
-def group() -> None:
-    """Run distributed training jobs, on this machine or on Kubernetes, with the same YAML."""
+click.version_option(package_name="paceline", message="paceline %(version)s")(group)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -101,8 +105,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("PACELINE_DEBUG"):
             raise
-        say_error(f"this is a bug in Paceline: {type(error).__name__}: {error}")
-        say_hint("PACELINE_DEBUG=1 shows where; please report it")
+        print_error(f"this is a bug in Paceline: {type(error).__name__}: {error}")
+        print_hint("PACELINE_DEBUG=1 shows where; please report it")
         return exit_codes.FAILED
 
 
@@ -110,17 +114,17 @@ def _run(args: Sequence[str] | None) -> int:
     try:
         code = group.main(args=args, prog_name="paceline", standalone_mode=False)
     except click.UsageError as error:
-        say_error(error.format_message())
+        print_error(error.format_message())
         if error.ctx is not None:
-            say_hint(f"{error.ctx.command_path} --help")
+            print_hint(f"{error.ctx.command_path} --help")
         return exit_codes.BAD_INPUT
     except click.ClickException as error:
-        say_error(error.format_message())
+        print_error(error.format_message())
         return exit_codes.BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         return exit_codes.INTERRUPTED
     except PacelineError as error:
         for message in exit_codes.messages(error):
-            say_error(message)
+            print_error(message)
         return exit_codes.exit_code(error)
     return code if isinstance(code, int) else exit_codes.OK

@@ -8,19 +8,19 @@ from paceline.errors import Invalid, NotFound
 from paceline.sdk.apps.app import KIND as APP
 from paceline.sdk.apps.app import AppRef
 from paceline.sdk.client import Session
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import ResourceKind
 from paceline.sdk.job import JobRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class FoundObject:
     """An object that an argument names."""
 
-    kind: Kind
+    kind: ResourceKind
     object: Object
 
 
-def find(session: Session, arguments: tuple[str, ...]) -> list[Target]:
+def find(session: Session, arguments: tuple[str, ...]) -> list[FoundObject]:
     """Return every named object; raise NotFound or Invalid for the one that does not exist."""
     kind = _kind_first(session, arguments)
     if kind is not None:
@@ -28,15 +28,15 @@ def find(session: Session, arguments: tuple[str, ...]) -> list[Target]:
     return [find_one(session, argument) for argument in arguments]
 
 
-def find_one(session: Session, word: str) -> Target:
+def find_one(session: Session, word: str) -> FoundObject:
     """Return the object of one argument: a job or application by NAME, anything by KIND/NAME."""
     kind, slash, name = word.partition("/")
     if slash:
         return _read(session, session.kinds.named(kind), name)
     if (app := _app_alone(session, word)) is not None:
-        return Target(kind=APP, object=app.read())
+        return FoundObject(kind=APP, object=app.read())
     ref = session.job(word)
-    return Target(kind=ref.kind, object=ref.read())
+    return FoundObject(kind=ref.kind, object=ref.read())
 
 
 def _app_alone(session: Session, word: str) -> AppRef | None:
@@ -50,7 +50,7 @@ def _app_alone(session: Session, word: str) -> AppRef | None:
         return app
 
 
-def _kind_first(session: Session, arguments: tuple[str, ...]) -> Kind | None:
+def _kind_first(session: Session, arguments: tuple[str, ...]) -> ResourceKind | None:
     """Return the kind if the first of several arguments is one, as in `pods a b`."""
     if len(arguments) < 2 or any("/" in argument for argument in arguments):
         return None
@@ -60,9 +60,9 @@ def _kind_first(session: Session, arguments: tuple[str, ...]) -> Kind | None:
         return None
 
 
-def _read(session: Session, kind: Kind, name: str) -> Target:
+def _read(session: Session, kind: ResourceKind, name: str) -> FoundObject:
     namespace = session.namespace if kind.where.namespaced else ""
-    return Target(kind=kind, object=session.cluster.get(kind.where, namespace, name))
+    return FoundObject(kind=kind, object=session.cluster.get(kind.where, namespace, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class JobOrApp:
         return str(self.app or self.job)
 
 
-def meant(session: Session, word: str) -> JobOrApp:
+def find_job_or_app(session: Session, word: str) -> JobOrApp:
     """Return the job or application of this name; raise NotFound if there is neither."""
     if (app := _app_alone(session, word)) is None:
         return JobOrApp(job=session.job(word))
@@ -90,14 +90,14 @@ def meant(session: Session, word: str) -> JobOrApp:
 BACKGROUND = {"propagationPolicy": "Background"}
 
 
-def remove(session: Session, kind: Kind, obj: Object) -> None:
+def remove(session: Session, kind: ResourceKind, obj: Object) -> None:
     """Delete this object, guarded by its uid so that a newer object of the same name is kept."""
     metadata = obj["metadata"]
     options = {**BACKGROUND, "preconditions": {"uid": uid_of(obj)}}
     session.cluster.delete(kind.where, (str(metadata.get("namespace") or ""), str(metadata["name"])), options)
 
 
-def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> None:
+def remove_and_wait(session: Session, kind: ResourceKind, metadata: dict[str, Any]) -> None:
     """Delete an object if it exists, and return when its name is free."""
     name = str(metadata.get("name") or "")
     namespace = str(metadata.get("namespace") or session.namespace)

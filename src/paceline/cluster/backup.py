@@ -56,7 +56,7 @@ def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
     """Put a backup in place of the store; whoever watched before has to list again."""
     source = source.absolute()
     if not source.is_file() or not source.stat().st_size:
-        raise HostError(f"{source} is not there or empty; name a file that `paceline backup` has written")
+        raise HostError(f"{source} is not there or empty; name a file that `paceline cluster backup` has written")
     with _alone(settings), beside(settings.store) as copy:
         revision = max(last_revision(source), last_revision(settings.store), read_mark(settings.mark).revision) + LEAP
         _copy(source, copy)

@@ -105,7 +105,8 @@ async def check(cluster: Cluster, choice: Choice) -> str:
     if lacking := await _never_served(cluster, SERVED_SECONDS if choice.installs_kinds else KNOWN_SECONDS):
         named = "our kinds" if len(lacking) == len(own_kinds()) else ", ".join(lacking)
         raise HostError(
-            f"{choice.access.server} does not know {named}; type: paceline crds | kubectl apply --server-side -f -\n"
+            f"{choice.access.server} does not know {named}; "
+            "type: paceline kube crds | kubectl apply --server-side -f -\n"
             "or start this with --install-crds"
         )
     who = await who_am_i(cluster)
@@ -118,7 +119,7 @@ async def check(cluster: Cluster, choice: Choice) -> str:
     if lacked:
         only = f" --namespace {choice.namespace}" if choice.namespace else ""
         said = f"{who} may not do what the controller must:"
-        how = f"`paceline crds --with-controller IMAGE{only}` prints a role with all of them"
+        how = f"`paceline kube crds --with-controller IMAGE{only}` prints a role with all of them"
         raise HostError("\n".join((said, *lacked, how)))
     await _need_namespace(cluster, lease_namespace)
     return f"{choice.access.server} is Kubernetes {version}, knows all {len(own_kinds())} kinds, and lets {who} work"
@@ -154,7 +155,7 @@ async def _define(cluster: Cluster) -> None:
         who = await who_am_i(cluster)
         raise HostError(
             f"{who} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
-            "paceline crds | kubectl apply --server-side -f -"
+            "paceline kube crds | kubectl apply --server-side -f -"
         ) from errors
 
 

@@ -70,7 +70,7 @@ def _deployment(image: str, home: str, args: tuple[str, ...]) -> Object:
     container = {
         "name": "controller",
         "image": image,
-        "command": ["paceline", "controller", *args],
+        "command": ["paceline", "kube", "controller", *args],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,

@@ -60,7 +60,7 @@ class BuildQueue:
             return BuiltEnvironment(folder=folder)
         if not is_built and policy == NEVER:
             raise CannotStart(
-                NOT_PULLED, f"environment {name} is not built; build it with: paceline image build {name}"
+                NOT_PULLED, f"environment {name} is not built; build it with: paceline env build {name}"
             )
         state = self._states.setdefault(spec.title, _BuildState())
         was_removed = not is_built and not state.failure

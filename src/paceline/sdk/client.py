@@ -1,7 +1,6 @@
 """A session with one cluster: submit manifests, look up jobs, and read and delete objects of any kind."""
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -9,27 +8,17 @@ from typing import Any
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.client.interface import CLAIMS, EVENTS, PODS, VOLUMES, Change, Select
-from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid, NotFound
+from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid, NotFound, PacelineError
 from paceline.model import well_known_labels
 from paceline.sdk.apps.app import APPS, VERSION, AppRef, find_app
 from paceline.sdk.connection import ClusterConnection
-from paceline.sdk.discovery import JOB_GROUP, Kind
+from paceline.sdk.discovery import JOB_GROUP, ResourceKind
 from paceline.sdk.interactive import ServiceRef
 from paceline.sdk.job import JobRef
 from paceline.sdk.logs.event_mux import EventMux
-from paceline.sdk.logs.sources import Changed, Listed, apply_news, watching
-from paceline.sdk.reader import Reader
-from paceline.sdk.submission.submit import Created, Document, Maker, checked, with_namespace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectEvent:
-    """An existing or deleted object of a watched kind."""
-
-    kind: Kind
-    object: Object
-    is_gone: bool = False
-
+from paceline.sdk.logs.sources import Changed, Listed, apply_change, watching
+from paceline.sdk.reader import ObjectEvent, Reader
+from paceline.sdk.submission.submit import Created, Document, ObjectCreator, checked, with_namespace
 
 # Reads the objects of a file. It is an argument because importing the YAML reader slows down the start of commands.
 ReadFile = Callable[[str], tuple[Document, ...]]
@@ -60,8 +49,18 @@ class Session(Reader):
 
     def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
         """Create all objects, claims before jobs, or none of them; existing claims are reused."""
-        placed = tuple(with_namespace(document, self.namespace, is_chosen=False) for document in documents)
-        return Maker(cluster=self.cluster, kinds=self.kinds, refer=self.ref).create_all(placed)
+        return self._maker.create_all(self._placed(documents))
+
+    def check(self, documents: tuple[Document, ...]) -> tuple[PacelineError, ...]:
+        """Return why the cluster would reject the objects, without creating any of them."""
+        return tuple(self._maker.check_all(self._placed(documents)))
+
+    @property
+    def _maker(self) -> ObjectCreator:
+        return ObjectCreator(cluster=self.cluster, kinds=self.kinds, refer=self.ref)
+
+    def _placed(self, documents: tuple[Document, ...]) -> tuple[Document, ...]:
+        return tuple(with_namespace(document, self.namespace, is_chosen=False) for document in documents)
 
     def jobs(self, *, everywhere: bool = False) -> tuple[Object, ...]:
         """Return the jobs of all kinds in the namespace, or in all namespaces."""
@@ -118,7 +117,7 @@ class Session(Reader):
         # Raises NotFound if it does not exist.
         return self.service_ref(kind, self.cluster.get(kind.where, self.namespace, name))
 
-    def service_ref(self, kind: Kind, service: Object) -> ServiceRef:
+    def service_ref(self, kind: ResourceKind, service: Object) -> ServiceRef:
         """Return the handle of a TensorBoard or notebook object."""
         return ServiceRef(kind=kind, namespace=namespace_of(service), name=name_of(service), cluster=self.cluster)
 
@@ -152,7 +151,7 @@ class Session(Reader):
             return False
         return True
 
-    def ref(self, kind: Kind, job: Object) -> JobRef:
+    def ref(self, kind: ResourceKind, job: Object) -> JobRef:
         """Return the handle of a job object."""
         return JobRef(
             kind=kind,
@@ -163,7 +162,9 @@ class Session(Reader):
             dial=self.dial,
         )
 
-    def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[ObjectEvent]:
+    def watch(
+        self, kinds: tuple[ResourceKind, ...], *, name: str = "", everywhere: bool = False
+    ) -> Iterator[ObjectEvent]:
         """Yield every existing object, then every change, without end."""
         by_place = {kind.where: kind for kind in kinds}
         with EventMux(self.dial) as feed:
@@ -182,7 +183,7 @@ class Session(Reader):
                             is_gone=changed.happened.change is Change.DELETED,
                         )
 
-    def wait_gone(self, kind: Kind, obj: Object, timeout: float | None = None) -> None:
+    def wait_gone(self, kind: ResourceKind, obj: Object, timeout: float | None = None) -> None:
         """Wait until this object is deleted; raise TimeoutError after `timeout`."""
         select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
         objects = {name_of(obj): obj}
@@ -193,7 +194,7 @@ class Session(Reader):
             while uid_of(objects.get(name_of(obj), {})) == uid_of(obj):
                 item = feed.take()
                 if isinstance(item, Listed | Changed):
-                    objects = apply_news(objects, item)
+                    objects = apply_change(objects, item)
 
     def _no_job(self, name: str, *, has_kind: bool) -> str:
         if not self.kinds.jobs():

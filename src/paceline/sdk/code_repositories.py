@@ -23,7 +23,7 @@ OPTIONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class CodeRepository:
     """A named repository; the credentials are in a secret that it refers to."""
 
     name: str
@@ -41,7 +41,7 @@ class Code:
 
     def check(self) -> None:
         """Raise Invalid if the repository cannot be fetched, with the names of the CLI options as paths."""
-        check_name(self.name, noun="code")
+        check_name(self.name, noun="repo")
         git = Git(url=self.url, revision=self.revision, directory=self.directory)
         faults = [_in_options(fault) for fault in check_source(Source(git=git), "-")]
         if self.secret and (problem := subdomain_problem(self.secret)):
@@ -57,40 +57,40 @@ class CodeRepositories:
     cluster: DirectCluster
     namespace: str
 
-    def all(self) -> tuple[Code, ...]:
+    def all(self) -> tuple[CodeRepository, ...]:
         """Return all named code repositories."""
         ours = Select(namespace=self.namespace, labels=CODE)
-        codes = (_code(config_map) for config_map in self.cluster.list(CONFIG_MAPS, ours).items)
-        return tuple(sorted(codes, key=lambda code: code.name))
+        repos = (_repo(config_map) for config_map in self.cluster.list(CONFIG_MAPS, ours).items)
+        return tuple(sorted(repos, key=lambda repo: repo.name))
 
-    def named(self, name: str) -> Code:
+    def named(self, name: str) -> CodeRepository:
         """Return a named code repository; NotFound suggests a similar name."""
-        return pick(name, self.all(), noun="code", namespace=self.namespace)
+        return pick(name, self.all(), noun="repo", namespace=self.namespace)
 
-    def create(self, code: Code) -> Code:
+    def create(self, repo: CodeRepository) -> CodeRepository:
         """Create a named code repository."""
-        code.check()
-        check_new(code.name, self.all(), noun="code")
+        repo.check()
+        check_new(repo.name, self.all(), noun="repo")
         config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": code.name, "namespace": self.namespace, "labels": {CODE: code.name}},
-            "data": {key: text for key, text in code.values.items() if text},
+            "metadata": {"name": repo.name, "namespace": self.namespace, "labels": {CODE: repo.name}},
+            "data": {key: text for key, text in repo.values.items() if text},
         }
         try:
-            return _code(self.cluster.create(CONFIG_MAPS, config_map))
+            return _repo(self.cluster.create(CONFIG_MAPS, config_map))
         except AlreadyExists as error:
-            raise AlreadyExists(f"code {code.name}, or another config map of that name, exists already") from error
+            raise AlreadyExists(f"repo {repo.name}, or another config map of that name, exists already") from error
 
-    def delete(self, code: Code) -> None:
+    def delete(self, repo: CodeRepository) -> None:
         """Delete a named code repository; the Git repository and the applications that use it are kept."""
-        self.cluster.delete(CONFIG_MAPS, (self.namespace, name_of(code.object)))
+        self.cluster.delete(CONFIG_MAPS, (self.namespace, name_of(repo.object)))
 
 
-def _code(config_map: Object) -> Code:
+def _repo(config_map: Object) -> CodeRepository:
     data = config_map.get("data") or {}
     fields = {key: str(data.get(key) or "") for key in ("url", "revision", "directory", "secret")}
-    return Code(name=labels_of(config_map)[CODE], object=config_map, **fields)
+    return CodeRepository(name=labels_of(config_map)[CODE], object=config_map, **fields)
 
 
 def _in_options(fault: Fault) -> Fault:

@@ -24,11 +24,11 @@ def connect(
     Nothing is sent yet: the first call raises Unreachable if the cluster does not respond.
     """
     file = kubeconfig or ("" if context else kubeconfig_in(home))
-    number = number_in(file, context=context, on_warning=on_warning)
+    number = address_in(file, context=context, on_warning=on_warning)
     return Session(number.dial, namespace or number.namespace, read=read_file)
 
 
-def number_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> ConnectAddress:
+def address_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> ConnectAddress:
     """Return how to connect to the cluster of a kubeconfig; without a file, look for one as kubectl does."""
     if kubeconfig:
         access = files.load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)

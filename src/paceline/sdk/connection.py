@@ -10,7 +10,7 @@ from paceline.client.rest_config import from_json
 from paceline.client.sync import DirectCluster, ignore_warning
 from paceline.errors import HostError
 
-__all__ = ["ClusterConnection", "ConnectAddress", "Unreachable", "embedded_number", "kubeconfig_in"]
+__all__ = ["ClusterConnection", "ConnectAddress", "Unreachable", "embedded_address", "kubeconfig_in"]
 
 ClusterConnection = Callable[[], DirectCluster]
 OnWarning = Callable[[str], None]
@@ -24,7 +24,7 @@ class ConnectAddress:
     namespace: str
 
 
-def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> ConnectAddress:
+def embedded_address(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> ConnectAddress:
     """Return how to connect to the embedded cluster under `home`. Its kubeconfig is JSON and needs no YAML reader."""
     path = kubeconfig_in(home)
     access = from_json(path, Path.read_bytes)

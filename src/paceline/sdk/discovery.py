@@ -21,7 +21,7 @@ Ask = Callable[[str], Object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ResourceKind:
     """A kind of the cluster with all its names."""
 
     where: Collection
@@ -56,18 +56,18 @@ class Kinds:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._parts: dict[str, tuple[Kind, ...]] = {}
+        self._parts: dict[str, tuple[ResourceKind, ...]] = {}
         self._others: tuple[str, ...] | None = None
 
-    def jobs(self) -> tuple[Kind, ...]:
+    def jobs(self) -> tuple[ResourceKind, ...]:
         """Return all job kinds; none if Paceline is not installed in the cluster."""
         return self._group(JOB_GROUP)
 
-    def services(self) -> tuple[Kind, ...]:
+    def services(self) -> tuple[ResourceKind, ...]:
         """Return the kinds of TensorBoards and notebooks."""
         return tuple(kind for kind in self._group(SERVICE_GROUP) if kind.is_service)
 
-    def named(self, word: str) -> Kind:
+    def named(self, word: str) -> ResourceKind:
         """Return a kind by plural, singular, short name, kind or plural.group; Invalid suggests a similar one."""
         lowered = word.lower()
         for part in self._in_order():
@@ -83,7 +83,7 @@ class Kinds:
         )
         raise Invalid((Fault("kind", word, hint),))
 
-    def of(self, api_version: str, kind: str) -> Kind:
+    def of(self, api_version: str, kind: str) -> ResourceKind:
         """Return the kind of an apiVersion and kind; Invalid suggests a similar one."""
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
@@ -98,7 +98,7 @@ class Kinds:
             raise Invalid((Fault("kind", kind, hint),))
         return match
 
-    def all(self) -> tuple[Kind, ...]:
+    def all(self) -> tuple[ResourceKind, ...]:
         """Return every kind of the cluster, job kinds first."""
         return tuple(dict.fromkeys(kind for part in self._in_order() for kind in part))
 
@@ -110,7 +110,7 @@ class Kinds:
                     return f"{kind} is in {candidate.api_version!r}"
         return f"the cluster does not have this group and version; jobs are in '{JOB_GROUP}/v1beta1'"
 
-    def _in_order(self) -> Iterable[tuple[Kind, ...]]:
+    def _in_order(self) -> Iterable[tuple[ResourceKind, ...]]:
         """Yield the kinds by API group, likely groups first, so that most commands read one or two groups."""
         yield self.jobs()
         yield self._part(CORE)
@@ -121,24 +121,24 @@ class Kinds:
         for path in self._others:
             yield self._part(path)
 
-    def _group(self, name: str) -> tuple[Kind, ...]:
+    def _group(self, name: str) -> tuple[ResourceKind, ...]:
         try:
             group = self._ask(f"/apis/{name}")
         except NotFound:
             return ()
         return self._part(_preferred(group))
 
-    def _part(self, path: str) -> tuple[Kind, ...]:
+    def _part(self, path: str) -> tuple[ResourceKind, ...]:
         if path not in self._parts:
             self._parts[path] = read_kinds(self._ask(path))
         return self._parts[path]
 
 
-def read_kinds(answer: Object) -> tuple[Kind, ...]:
+def read_kinds(answer: Object) -> tuple[ResourceKind, ...]:
     """Return the kinds of an APIResourceList, without subresources."""
     group, _, version = str(answer.get("groupVersion") or "").rpartition("/")
     return tuple(
-        Kind(
+        ResourceKind(
             where=Collection(
                 group=group,
                 version=version,

@@ -8,13 +8,13 @@ from paceline.errors import NotFound
 from paceline.sdk.client import Session
 from paceline.sdk.follow import ReplicaSelector
 from paceline.sdk.job import JobRef
-from paceline.sdk.replica_pods import MemberPod, latest, leader_place
+from paceline.sdk.replica_pods import ReplicaPod, latest, leader_id
 
-__all__ = ["STDERR", "Ask", "ExecStream", "member_to_enter", "run_in_pod"]
+__all__ = ["STDERR", "ExecOptions", "ExecStream", "replica_to_exec", "run_in_pod"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ExecOptions:
     """An exec request: the command and its options."""
 
     arguments: tuple[str, ...]
@@ -30,15 +30,15 @@ class Ask:
         return (*(("command", word) for word in self.arguments), *named, *enabled)
 
 
-def run_in_pod(session: Session, pod: str, ask: Ask) -> ExecStream:
+def run_in_pod(session: Session, pod: str, ask: ExecOptions) -> ExecStream:
     """Start a command in a pod and return its stream."""
     return open_line(session.cluster.access, PODS.path(session.namespace, pod, "exec"), ask.query())
 
 
-def member_to_enter(job: JobRef, choice: ReplicaSelector) -> MemberPod:
+def replica_to_exec(job: JobRef, choice: ReplicaSelector) -> ReplicaPod:
     """Return the pod of the chosen replica, or of the leader; NotFound says why there is none."""
     pods = job.pods()
-    places = choice.places(pods, leader_place(pods))
+    places = choice.places(pods, leader_id(pods))
     selected = [pod for pod in latest(pods) if pod.place in places]
     running = [pod for pod in selected if pod.phase == "Running"]
     if running:

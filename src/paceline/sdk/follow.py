@@ -12,16 +12,16 @@ from paceline.sdk.logs.event_mux import EventMux, SourceContext
 from paceline.sdk.logs.sources import (
     Changed,
     Listed,
+    LogChunk,
     LogOptions,
-    LogTry,
+    LogSource,
     Lost,
     Read,
-    Said,
-    apply_news,
+    apply_change,
     reading,
     watching,
 )
-from paceline.sdk.replica_pods import MemberPod, leader_place, member_pods
+from paceline.sdk.replica_pods import ReplicaPod, leader_id, replica_pods
 
 # Time limit for each further log line after the job has ended.
 LAST_LINES_SECONDS = 10.0
@@ -35,7 +35,7 @@ class ReplicaSelector:
     role: str = ""
     index: int | None = None
 
-    def places(self, pods: Iterable[MemberPod], leader: ReplicaId | None) -> frozenset[ReplicaId]:
+    def places(self, pods: Iterable[ReplicaPod], leader: ReplicaId | None) -> frozenset[ReplicaId]:
         """Return the selected replicas that have a pod."""
         existing = frozenset(pod.place for pod in pods)
         if self.is_all:
@@ -59,7 +59,7 @@ class JobChanged:
 class PodsChanged:
     """The pods of the job have changed."""
 
-    pods: tuple[MemberPod, ...]
+    pods: tuple[ReplicaPod, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class JobEnded:
     """The job has ended; None if it was deleted."""
 
     job: Object | None
@@ -84,7 +84,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TooLate:
+class TimedOut:
     """Reading the last log lines timed out."""
 
 
@@ -95,7 +95,7 @@ class LastPods:
     items: tuple[Object, ...]
 
 
-Event = JobChanged | PodsChanged | Logged | Lost | Tick | Ended
+Event = JobChanged | PodsChanged | Logged | Lost | Tick | JobEnded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +119,9 @@ class Follower:
         self._uid = uid_of(job)
         self._job = job
         self._pods: dict[str, Object] = {}
-        self._members: tuple[MemberPod, ...] = ()
+        self._members: tuple[ReplicaPod, ...] = ()
         self._leader: ReplicaId | None = None
-        self._reads = Reads()
+        self._reads = OpenLogs()
         self._is_gone = self._is_late = self._has_said = False
         self._has_last_pods = options.log is None
 
@@ -136,7 +136,7 @@ class Follower:
                 yield Tick()
             else:
                 yield from self._handle(item)
-        yield Ended(job=None if self._is_gone else self._job)
+        yield JobEnded(job=None if self._is_gone else self._job)
 
     def _is_over(self) -> bool:
         if not self._has_ended():
@@ -151,13 +151,13 @@ class Follower:
             case Listed() | Changed() if item.where == self._where:
                 yield from self._job_news(item)
             case Listed() | Changed():
-                self._pods = apply_news(self._pods, item)
+                self._pods = apply_change(self._pods, item)
                 yield from self._pod_news()
             case LastPods():
                 self._has_last_pods = True
                 self._pods |= {name_of(pod): pod for pod in item.items}
                 yield from self._pod_news()
-            case Said():
+            case LogChunk():
                 self._has_said = True
                 yield Logged(place=self._reads.place_of(item.read), pod=item.read.pod, text=item.text)
             case Read():
@@ -165,33 +165,33 @@ class Follower:
                 self._read_on()
             case Lost():
                 yield item
-            case TooLate() if self._has_said:
+            case TimedOut() if self._has_said:
                 # A long log may take longer; give up only if there is no progress.
                 self._has_said = False
-                self._feed.after(LAST_LINES_SECONDS, TooLate())
-            case TooLate():
+                self._feed.after(LAST_LINES_SECONDS, TimedOut())
+            case TimedOut():
                 self._is_late = self._has_last_pods = True
 
     def _job_news(self, item: Listed | Changed) -> Iterator[Event]:
         had_ended = self._has_ended() and not isinstance(item, Listed)
-        now = apply_news({self._name: self._job}, item).get(self._name)
+        now = apply_change({self._name: self._job}, item).get(self._name)
         if now is None or uid_of(now) != self._uid:
             self._is_gone = True
         else:
             self._job = now
             yield JobChanged(job=now)
         if self._has_ended() and not had_ended:
-            self._feed.after(LAST_LINES_SECONDS, TooLate())
+            self._feed.after(LAST_LINES_SECONDS, TimedOut())
             if not self._has_last_pods:
                 # The job's end was decided from its pods, so a list made now shows their final state.
                 self._feed.start(self._read_last_pods, "last pods")
 
     def _pod_news(self) -> Iterator[Event]:
         mine = (pod for pod in self._pods.values() if (controller_of(pod) or {}).get("uid") == self._uid)
-        self._members = member_pods(mine)
+        self._members = replica_pods(mine)
         # Keep the leader when its pod is cleaned up: the log of another replica is not what the user asked for.
         if self._leader is None or any(pod.is_leader for pod in self._members):
-            self._leader = leader_place(self._members)
+            self._leader = leader_id(self._members)
         yield PodsChanged(pods=self._members)
         self._read_on()
 
@@ -213,31 +213,33 @@ class Follower:
         return Select(namespace=self._namespace, labels=f"{well_known_labels.OWNER_NAME}={self._name}")
 
 
-class Reads:
+class OpenLogs:
     """Tracks which logs were started and which are still being read."""
 
     def __init__(self) -> None:
-        self._begun: dict[LogTry, ReplicaId] = {}
-        self.open: dict[ReplicaId, LogTry] = {}
+        self._begun: dict[LogSource, ReplicaId] = {}
+        self.open: dict[ReplicaId, LogSource] = {}
 
-    def begin(self, place: ReplicaId, read: LogTry) -> None:
+    def begin(self, place: ReplicaId, read: LogSource) -> None:
         """Record that a log is being read."""
         self._begun[read] = place
         self.open[place] = read
 
-    def ended(self, read: LogTry) -> None:
+    def ended(self, read: LogSource) -> None:
         """Record that a log was read to its end."""
         self.open.pop(self._begun[read], None)
 
-    def place_of(self, read: LogTry) -> ReplicaId:
+    def place_of(self, read: LogSource) -> ReplicaId:
         """Return the replica that wrote a log."""
         return self._begun[read]
 
-    def next(self, pods: Iterable[MemberPod], namespace: str, *, has_earlier: bool) -> list[tuple[MemberPod, LogTry]]:
+    def next(
+        self, pods: Iterable[ReplicaPod], namespace: str, *, has_earlier: bool
+    ) -> list[tuple[ReplicaPod, LogSource]]:
         """Return the logs to start now: at most one per replica, and none while another log of the replica is read."""
-        selected: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
+        selected: dict[ReplicaId, tuple[ReplicaPod, LogSource]] = {}
         for pod in pods:
-            read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
+            read = LogSource(namespace=namespace, pod=pod.name, restarts=pod.restarts)
             if not pod.has_started or read in self._begun or pod.place in self.open:
                 continue
             if has_earlier or pod.place in self._begun.values():

@@ -10,14 +10,14 @@ from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest
 from paceline.model.interactive_status import ServicePhase, ServiceStatus
 from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import ResourceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRef:
     """A handle to one TensorBoard or notebook."""
 
-    kind: Kind
+    kind: ResourceKind
     namespace: str
     name: str
     cluster: DirectCluster
@@ -44,7 +44,7 @@ class ServiceRef:
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
 
 
-def is_at_rest(service: Object) -> bool:
+def is_paused(service: Object) -> bool:
     """Return True if a TensorBoard or notebook is paused and has no pod; False if its status is malformed."""
     try:
         return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED

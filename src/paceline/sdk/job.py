@@ -14,13 +14,22 @@ from paceline.errors import Fault, HostError, Invalid, MethodNotAllowed, NotFoun
 from paceline.model import well_known_labels
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.connection import ClusterConnection
-from paceline.sdk.discovery import Kind
-from paceline.sdk.follow import Ended, Event, Follower, FollowOptions, JobChanged, Logged, PodsChanged, ReplicaSelector
-from paceline.sdk.job_summary import is_refused, phase_of, status_of
+from paceline.sdk.discovery import ResourceKind
+from paceline.sdk.follow import (
+    Event,
+    Follower,
+    FollowOptions,
+    JobChanged,
+    JobEnded,
+    Logged,
+    PodsChanged,
+    ReplicaSelector,
+)
+from paceline.sdk.job_summary import is_rejected, phase_of, status_of
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
 from paceline.sdk.logs.sources import LogOptions, whole_lines
-from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
+from paceline.sdk.replica_pods import ReplicaPod, last_attempts, leader_id, no_log, previous_attempts, replica_pods
 
 # The prefix of container ids of our own node agent.
 OURS = "paceline://"
@@ -72,7 +81,7 @@ UNREADABLE = "Unreadable"
 class JobRef:
     """A handle to one job. After the job is deleted, reading raises NotFound."""
 
-    kind: Kind
+    kind: ResourceKind
     namespace: str
     name: str
     uid: str
@@ -93,16 +102,16 @@ class JobRef:
         """Return the job's status."""
         return status_of(self.read())
 
-    def pods(self) -> tuple[MemberPod, ...]:
+    def pods(self) -> tuple[ReplicaPod, ...]:
         """Return the job's pods: every attempt of every replica that still exists."""
-        return member_pods(self._owned_pods())
+        return replica_pods(self._owned_pods())
 
     def _owned_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         pods = self.cluster.list(PODS, select).items
         return tuple(pod for pod in pods if (controller_of(pod) or {}).get("uid") == self.uid)
 
-    def happenings(self) -> tuple[Object, ...]:
+    def events(self) -> tuple[Object, ...]:
         """Return the events of the job and its pods, oldest first."""
         uids = {self.uid}
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
@@ -119,7 +128,7 @@ class JobRef:
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and return its status; NotFound if it is deleted, TimeoutError after `timeout`."""
         for event in self._events(timeout):
-            if isinstance(event, Ended) and event.job is not None:
+            if isinstance(event, JobEnded) and event.job is not None:
                 return status_of(event.job)
         raise NotFound(f"{self} was deleted")
 
@@ -129,7 +138,7 @@ class JobRef:
         for event in self._events(timeout):
             match event:
                 case JobChanged():
-                    is_paused = phase_of(event.job) is Phase.PAUSED or is_refused(event.job)
+                    is_paused = phase_of(event.job) is Phase.PAUSED or is_rejected(event.job)
                 case PodsChanged():
                     pods = event.pods
             if is_paused and pods is not None and all(pod.is_final for pod in pods):
@@ -158,7 +167,7 @@ class JobRef:
         status = self.status()
         if status.phase is Phase.UNKNOWN and status.waiting:
             return status.waiting
-        events = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
+        events = [event for event in self.events() if event.get("reason") == UNREADABLE]
         return str(events[-1].get("message") or "") if events else status.waiting
 
     def _events(self, timeout: float | None) -> Generator[Event, None, None]:
@@ -187,14 +196,14 @@ class JobRef:
     def streams(self, choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
         """Return the current log of each selected replica; NotFound says why there is none."""
         pods = self.pods()
-        places = choice.places(pods, leader_place(pods))
+        places = choice.places(pods, leader_id(pods))
         selected = [pod for pod in pods if pod.place in places]
-        tries = previous_tries(selected) if ask.is_previous else last_tries(selected)
+        tries = previous_attempts(selected) if ask.is_previous else last_attempts(selected)
         if not tries:
             raise NotFound(no_log(str(self), pods, selected, is_previous=ask.is_previous))
         return [self.pod_chunks(pod, ask) for pod in tries]
 
-    def pod_chunks(self, pod: MemberPod, ask: LogOptions) -> Iterator[Logged]:
+    def pod_chunks(self, pod: ReplicaPod, ask: LogOptions) -> Iterator[Logged]:
         """Yield the current log of one attempt."""
         # On Kubernetes, `previous` refers to restarts inside one pod; our attempts are separate pods.
         options = ask if pod.restarts else replace(ask, is_previous=False)
@@ -243,6 +252,19 @@ class JobRef:
         if phase is Phase.PAUSED:
             change["spec"] = {"runMode": {"pause": {"enabled": False}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
+
+    def scale(self, replicas: int) -> None:
+        """Change the number of replicas of an elastic job; raise MethodNotAllowed if it has ended or is not elastic."""
+        job = self.read()
+        if (phase := phase_of(job)).is_final:
+            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished job can be scaled")
+        if not ((job.get("spec") or {}).get("elastic") or {}).get("enabled"):
+            raise MethodNotAllowed(
+                f"{self} is not elastic, so its number of replicas is fixed; set spec.elastic.enabled and run it again"
+            )
+        self.cluster.patch(
+            self.kind.where, (self.namespace, self.name), {"spec": {"elastic": {"expectedReplicas": replicas}}}
+        )
 
     def _set_paused(self, *, is_paused: bool) -> None:
         if (phase := self.status().phase).is_final:

@@ -81,10 +81,10 @@ def duration_of(status: JobStatus, now: datetime) -> timedelta | None:
 
 def is_running(job: Object) -> bool:
     """Return True if the job has processes, or will have without user action."""
-    return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED) and not is_refused(job)
+    return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED) and not is_rejected(job)
 
 
-def is_refused(job: Object) -> bool:
+def is_rejected(job: Object) -> bool:
     """Return True if the job was rejected and waits for a change by its author, without any pods."""
     status = status_of(job)
     initialized = status.condition(ConditionType.INITIALIZED)
@@ -99,7 +99,7 @@ def _failure(status: JobStatus) -> str:
     failure = status.failure
     if failure is None or (message and failure.pod not in message):
         return message
-    text = f"{failure.pod}: {exit_words(failure.exit_code)}"
+    text = f"{failure.pod}: {describe_exit_code(failure.exit_code)}"
     if failure.reason not in PLAIN_REASONS:
         text += f", {failure.reason}"
     return f"{text}: {failure.message}" if failure.message else text
@@ -109,7 +109,7 @@ SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: 
 SIGNALS |= {11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
 
 
-def exit_words(code: int | None) -> str:
+def describe_exit_code(code: int | None) -> str:
     """Describe an exit code and its signal: `exit code 137 (SIGKILL)`."""
     if code is None:
         return "no exit code"

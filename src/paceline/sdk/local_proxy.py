@@ -44,7 +44,7 @@ KEY, TOKEN = "key", "token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class ProxiedSite:
     """A page of the cluster and the secrets that protect it from other users of this machine."""
 
     # The path of the page, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
@@ -61,7 +61,7 @@ class Site:
         return route is not None and bool(route[1])
 
     @property
-    def way(self) -> str:
+    def path_to(self) -> str:
         """Return the path of the service proxy, the prefix of all paths of the page."""
         route = proxy_path(self.page)
         return route[0].partition("/proxy/")[0] + "/proxy" if route else ""
@@ -71,7 +71,7 @@ class Site:
         if ".." in unquote(urlsplit(path).path).split("/"):
             return None
         route = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
-        if route is None or not route[0].startswith(f"{self.way}/"):
+        if route is None or not route[0].startswith(f"{self.path_to}/"):
             return None
         if not self.token:
             return route[0]
@@ -81,14 +81,14 @@ class Site:
         """Return the browser's location for a redirect of the program, without the program's token."""
         parts = urlsplit(location)
         query = urlencode([(name, text) for name, text in parse_qsl(parts.query) if name != TOKEN or not self.token])
-        path = parts.path if self.is_at_root else parts.path.removeprefix(self.way)
+        path = parts.path if self.is_at_root else parts.path.removeprefix(self.path_to)
         return urlunsplit(("", "", path, query, parts.fragment)) if not parts.netloc else location
 
 
 class LocalProxy:
     """Serves one page on a loopback port until it is closed."""
 
-    def __init__(self, dial: ClusterConnection, site: Site, port: int) -> None:
+    def __init__(self, dial: ClusterConnection, site: ProxiedSite, port: int) -> None:
         try:
             self._server = _Server((LOOPBACK, port), dial, site)
         except OSError as error:
@@ -116,7 +116,7 @@ class _Server(ThreadingHTTPServer):
     # A page may load dozens of files at once.
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
+    def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: ProxiedSite) -> None:
         super().__init__(address, _PageHandler)
         self.site = site
         self._dial = dial

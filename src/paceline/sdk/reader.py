@@ -1,5 +1,6 @@
 """Read access to a cluster: kinds, objects and server-side tables."""
 
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -8,10 +9,19 @@ from paceline.client import requests, responses
 from paceline.client.interface import Page, Select
 from paceline.client.sync import DirectCluster
 from paceline.sdk.connection import ClusterConnection
-from paceline.sdk.discovery import Kind, Kinds
+from paceline.sdk.discovery import Kinds, ResourceKind
 
 # A server without table support responds with the list itself.
 AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectEvent:
+    """An existing or deleted object of a watched kind."""
+
+    kind: ResourceKind
+    object: Object
+    is_gone: bool = False
 
 
 class Reader:
@@ -42,18 +52,18 @@ class Reader:
         """Return the JSON at any path of the API."""
         return responses.read_object(self.cluster.send(requests.Request(method="GET", path=path)))
 
-    def list(self, kind: Kind, *, everywhere: bool = False) -> Page:
+    def list(self, kind: ResourceKind, *, everywhere: bool = False) -> Page:
         """Return all objects of a kind."""
         return self.cluster.list(kind.where, self.select(kind, everywhere=everywhere))
 
-    def table(self, kind: Kind, name: str = "", *, everywhere: bool = False) -> Object:
+    def table(self, kind: ResourceKind, name: str = "", *, everywhere: bool = False) -> Object:
         """Return a kind, or one object, as the server-side table; a plain list if the server does not print tables."""
         where = kind.where
         namespace = self.select(kind, everywhere=everywhere and not name).namespace
         request = requests.Request(method="GET", path=where.path(namespace, name), headers=(("Accept", AS_TABLE),))
         return responses.read_object(self.cluster.send(request))
 
-    def select(self, kind: Kind, *, everywhere: bool, name: str = "") -> Select:
+    def select(self, kind: ResourceKind, *, everywhere: bool, name: str = "") -> Select:
         """Return the selection of objects of a kind."""
         is_inside = kind.where.namespaced and not everywhere
         return Select(

@@ -17,7 +17,7 @@ ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberPod:
+class ReplicaPod:
     """One attempt of a replica, read from its pod."""
 
     name: str
@@ -44,13 +44,13 @@ class MemberPod:
         return self.phase in TERMINAL_PHASES
 
 
-def member_pods(pods: Iterable[Object]) -> tuple[MemberPod, ...]:
+def replica_pods(pods: Iterable[Object]) -> tuple[ReplicaPod, ...]:
     """Return the replica pods of one job, ordered by role, index and attempt; other pods are left out."""
-    read = [member for pod in pods if (member := member_pod(pod)) is not None]
+    read = [member for pod in pods if (member := replica_pod(pod)) is not None]
     return tuple(sorted(read, key=lambda member: (member.place, member.attempt)))
 
 
-def member_pod(pod: Object) -> MemberPod | None:
+def replica_pod(pod: Object) -> ReplicaPod | None:
     """Return one replica pod; None if its labels do not name a replica."""
     labels = labels_of(pod)
     role, index = labels.get(well_known_labels.REPLICA_TYPE), labels.get(well_known_labels.REPLICA_INDEX, "")
@@ -63,7 +63,7 @@ def member_pod(pod: Object) -> MemberPod | None:
     ended = _ended(containers)
     reason, message = why(status)
     attempt = labels.get(well_known_labels.ATTEMPT, "0")
-    return MemberPod(
+    return ReplicaPod(
         name=name_of(pod),
         place=ReplicaId(role, int(index)),
         attempt=int(attempt) if attempt.isdigit() else 0,
@@ -81,9 +81,9 @@ def member_pod(pod: Object) -> MemberPod | None:
     )
 
 
-def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+def latest(pods: Iterable[ReplicaPod]) -> tuple[ReplicaPod, ...]:
     """Return the last attempt of every replica."""
-    by_place: dict[ReplicaId, MemberPod] = {}
+    by_place: dict[ReplicaId, ReplicaPod] = {}
     for pod in pods:
         newest = by_place.get(pod.place)
         if newest is None or pod.attempt >= newest.attempt:
@@ -91,12 +91,12 @@ def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     return tuple(by_place[place] for place in sorted(by_place))
 
 
-def last_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+def last_attempts(pods: Iterable[ReplicaPod]) -> tuple[ReplicaPod, ...]:
     """Return the last attempt of every replica that has a log."""
     return latest(pod for pod in pods if pod.has_started)
 
 
-def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+def previous_attempts(pods: Iterable[ReplicaPod]) -> tuple[ReplicaPod, ...]:
     """Return the previous attempt of every replica: an earlier pod, or the same pod restarted in place."""
     started = [pod for pod in pods if pod.has_started]
     last = {pod.place: pod for pod in latest(started)}
@@ -105,7 +105,7 @@ def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     return tuple(sorted((*earlier, *restarted), key=lambda pod: pod.place))
 
 
-def no_log(job: str, pods: Iterable[MemberPod], selected: Iterable[MemberPod], *, is_previous: bool) -> str:
+def no_log(job: str, pods: Iterable[ReplicaPod], selected: Iterable[ReplicaPod], *, is_previous: bool) -> str:
     """Return why there is no log to show, and what is available."""
     members = sorted({str(pod.place) for pod in pods})
     if not members:
@@ -121,13 +121,13 @@ def no_log(job: str, pods: Iterable[MemberPod], selected: Iterable[MemberPod], *
     return f"{waiting[0].place} of {job} has not started yet{reason}; -f waits for it"
 
 
-def leader_place(pods: Iterable[MemberPod]) -> ReplicaId | None:
+def leader_id(pods: Iterable[ReplicaPod]) -> ReplicaId | None:
     """Return the leader: the replica labelled as such, or the first one."""
     ordered = sorted(pods, key=lambda pod: (not pod.is_leader, pod.place))
     return ordered[0].place if ordered else None
 
 
-def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
+def first_failed(pods: Iterable[ReplicaPod]) -> ReplicaPod | None:
     """Return the pod that failed first: others were often stopped because of it."""
     failed = [pod for pod in pods if pod.phase == "Failed"]
     timed = [pod for pod in failed if pod.ended is not None]
@@ -136,7 +136,7 @@ def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
     return failed[0] if failed else None
 
 
-def waiting_of(pods: Iterable[MemberPod]) -> str:
+def waiting_of(pods: Iterable[ReplicaPod]) -> str:
     """Return what the first pending pod is waiting for; empty if unknown."""
     for pod in pods:
         if pod.phase == "Pending" and pod.reason:

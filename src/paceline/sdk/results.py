@@ -25,7 +25,7 @@ from paceline.model.gang import FLUSH, KEEPER, ReplicaId
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import status_of
-from paceline.sdk.logs.archived import History, PastPod, pod_log
+from paceline.sdk.logs.archived import ArchivedPod, LogArchiveReader, pod_log
 from paceline.sdk.logs.sources import LogOptions
 
 # The format of the uploader in podtools, which is a separate program; a test compares the two.
@@ -58,7 +58,7 @@ class UploadLog:
     # Why logs could not be read.
     unread: list[PacelineError] = field(default_factory=list)
 
-    def hear(self, log: bytes) -> None:
+    def add(self, log: bytes) -> None:
         """Add the log of an earlier run."""
         earlier, messages = read_log(self.member, log)
         self.files = {**earlier, **self.files}
@@ -197,13 +197,13 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
 
     `is_here` is True if folders of the cluster are on this machine.
     """
-    history = History(cluster=session.cluster, namespace=session.namespace)
+    history = LogArchiveReader(cluster=session.cluster, namespace=session.namespace)
     try:
         ref = session.job(name)
     except NotFound:
         pods = history.pods(job=name.rpartition("/")[2])
         # If several jobs had the name, use the last one.
-        logs = hear(_past(history, (pod for pod in pods if pod.owner == pods[0].owner)), {})
+        logs = read_upload_logs(_past(history, (pod for pod in pods if pod.owner == pods[0].owner)), {})
         if not logs:
             raise
         return _results(logs, f"{name} is gone, and kept no results in a bucket")
@@ -214,14 +214,14 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
         raise MethodNotAllowed(f"{ref} keeps no results, because it has no spec.output; {hint}")
     if not output.get("bucket"):
         return _mounted_results(session, ref, output, is_here=is_here)
-    logs = hear(_present(session, ref), {})
+    logs = read_upload_logs(_present(session, ref), {})
     if not _is_enough(logs, job):
         past = history.pods(job=ref.name)
-        logs = hear(_past(history, (pod for pod in past if pod.owner == ref.uid)), logs)
+        logs = read_upload_logs(_past(history, (pod for pod in past if pod.owner == ref.uid)), logs)
     return _results(logs)
 
 
-def hear(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, UploadLog]) -> dict[ReplicaId, UploadLog]:
+def read_upload_logs(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, UploadLog]) -> dict[ReplicaId, UploadLog]:
     """Return the upload logs with older ones added, newest first, until each is complete; `later` holds newer logs."""
     logs = dict(later)
     for uploader in sorted(uploaders, key=lambda uploader: uploader.turn, reverse=True):
@@ -233,7 +233,7 @@ def hear(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, UploadLog]) ->
         except (NotFound, BadRequest) as error:
             log.unread.append(error)
         else:
-            log.hear(data)
+            log.add(data)
     return logs
 
 
@@ -264,7 +264,7 @@ def _present(session: Session, ref: JobRef) -> Iterator[Uploader]:
             yield Uploader(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
 
 
-def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Uploader]:
+def _past(history: LogArchiveReader, pods: Iterable[ArchivedPod]) -> Iterator[Uploader]:
     for pod in pods:
         if (copy := _copies(pod.labels)) is not None:
             place, turn, ask = copy

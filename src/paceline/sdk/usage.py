@@ -17,7 +17,7 @@ NODES = Collection(group="metrics.k8s.io", version="v1beta1", plural="nodes", na
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class ResourceUsage:
     """Resource usage: millicores of CPU and bytes of memory."""
 
     namespace: str
@@ -28,7 +28,7 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class ClaimUsage:
     """How full a claim is."""
 
     namespace: str
@@ -37,9 +37,9 @@ class Filled:
     capacity_bytes: int
 
 
-def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
+def claim_usages(cluster: DirectCluster, namespace: str) -> tuple[ClaimUsage, ...]:
     """Return how full the claims of a namespace are (all if empty), as far as nodes measure them."""
-    claims: dict[tuple[str, str], Filled] = {}
+    claims: dict[tuple[str, str], ClaimUsage] = {}
     for node in cluster.list(CLUSTER_NODES).items:
         path = f"{CLUSTER_NODES.path('', name_of(node))}/proxy/stats/summary"
         summary = json.loads(b"".join(cluster.stream(path, {})))
@@ -49,21 +49,21 @@ def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
             key = (str(about.get("namespace")), str(about.get("name")))
             if about and namespace in ("", key[0]):
                 used, capacity = int(volume.get("usedBytes") or 0), int(volume.get("capacityBytes") or 0)
-                claims[key] = Filled(namespace=key[0], name=key[1], used_bytes=used, capacity_bytes=capacity)
+                claims[key] = ClaimUsage(namespace=key[0], name=key[1], used_bytes=used, capacity_bytes=capacity)
     return tuple(claims[key] for key in sorted(claims))
 
 
-def used_by_pods(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
+def pod_usages(cluster: DirectCluster, namespace: str) -> tuple[ResourceUsage, ...]:
     """Return the usage of every pod in a namespace (all if empty)."""
     return tuple(_pod(pod) for pod in _read(cluster, PODS, namespace).items)
 
 
-def used_by_nodes(cluster: DirectCluster) -> tuple[Used, ...]:
+def node_usages(cluster: DirectCluster) -> tuple[ResourceUsage, ...]:
     """Return the usage of every node."""
     return tuple(_sum("", name_of(node), (node["usage"],)) for node in _read(cluster, NODES, "").items)
 
 
-def used_by_jobs(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
+def job_usages(cluster: DirectCluster, namespace: str) -> tuple[ResourceUsage, ...]:
     """Return the total usage of the running pods of every job; pods without a job are left out."""
     by_job: dict[tuple[str, str, str], list[Object]] = {}
     for pod in _read(cluster, PODS, namespace).items:
@@ -83,7 +83,7 @@ def _read(cluster: DirectCluster, where: Collection, namespace: str) -> Page:
         raise MethodNotAllowed("this cluster does not measure what pods use: it has no metrics.k8s.io") from error
 
 
-def _pod(pod: Object) -> Used:
+def _pod(pod: Object) -> ResourceUsage:
     return _sum(namespace_of(pod), name_of(pod), _usages(pod))
 
 
@@ -91,9 +91,9 @@ def _usages(pod: Object) -> tuple[Object, ...]:
     return tuple(container["usage"] for container in pod.get("containers") or ())
 
 
-def _sum(namespace: str, name: str, usages: Iterable[Object], *, pods: int = 1) -> Used:
+def _sum(namespace: str, name: str, usages: Iterable[Object], *, pods: int = 1) -> ResourceUsage:
     listed = tuple(usages)
-    return Used(
+    return ResourceUsage(
         namespace=namespace,
         name=name,
         pods=pods,

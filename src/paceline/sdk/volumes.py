@@ -21,7 +21,7 @@ OPTIONS = {"-.url": "--bucket", "-.endpoint": "--endpoint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class BucketOptions:
     """A bucket and its access keys."""
 
     url: str
@@ -32,7 +32,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
+class NamedVolume:
     """A named volume."""
 
     name: str
@@ -57,15 +57,15 @@ class Volumes:
     cluster: DirectCluster
     namespace: str
 
-    def all(self) -> tuple[Volume, ...]:
+    def all(self) -> tuple[NamedVolume, ...]:
         """Return all named volumes, without access keys."""
         return tuple(sorted(self._found(), key=lambda volume: volume.name))
 
-    def named(self, name: str) -> Volume:
+    def named(self, name: str) -> NamedVolume:
         """Return a named volume; NotFound suggests a similar name."""
         return pick(name, self.all(), noun="volume", namespace=self.namespace)
 
-    def create_folder(self, name: str, path: str) -> Volume:
+    def create_folder(self, name: str, path: str) -> NamedVolume:
         """Create a named volume for a folder of this machine."""
         self._check(name)
         if problem := _folder_problem(path):
@@ -97,7 +97,7 @@ class Volumes:
             self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
             raise
 
-    def create_claim(self, name: str, size: str) -> Volume:
+    def create_claim(self, name: str, size: str) -> NamedVolume:
         """Create a new, empty volume."""
         self._check(name)
         if not _is_size(size):
@@ -105,7 +105,7 @@ class Volumes:
         claim_spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
         return self._claim(name, claim_spec, size)
 
-    def create_bucket(self, name: str, bucket: Bucket) -> Volume:
+    def create_bucket(self, name: str, bucket: BucketOptions) -> NamedVolume:
         """Create a named volume for a bucket; its keys are stored in a secret and not shown again."""
         self._check(name)
         described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
@@ -135,7 +135,7 @@ class Volumes:
             raise AlreadyExists(f"volume {name}, or another secret of that name, exists already") from error
         return _bucket(created)
 
-    def delete(self, volume: Volume) -> None:
+    def delete(self, volume: NamedVolume) -> None:
         """Delete a named volume; files in a folder or bucket are kept."""
         if volume.type == "bucket":
             self.cluster.delete(SECRETS, (self.namespace, name_of(volume.object)))
@@ -144,14 +144,14 @@ class Volumes:
         if volume.type == "folder":
             self.cluster.delete(VOLUMES, ("", str(volume.object["spec"]["volumeName"])))
 
-    def for_folder(self, path: str) -> Volume:
+    def for_folder(self, path: str) -> NamedVolume:
         """Return the volume of a folder, created if there is none yet."""
         for volume in self.all():
             if volume.type == "folder" and volume.location == path:
                 return volume
         return self.create_folder(f"dir-{hashlib.sha256(path.encode()).hexdigest()[:8]}", path)
 
-    def _claim(self, name: str, spec: Object, location: str) -> Volume:
+    def _claim(self, name: str, spec: Object, location: str) -> NamedVolume:
         metadata = self._metadata(name, location)
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
         try:
@@ -162,7 +162,7 @@ class Volumes:
     def _check(self, name: str) -> None:
         check_new(name, self.all(), noun="volume")
 
-    def _found(self) -> Iterator[Volume]:
+    def _found(self) -> Iterator[NamedVolume]:
         ours = Select(namespace=self.namespace, labels=VOLUME)
         yield from (_claimed(obj) for obj in self.cluster.list(CLAIMS, ours).items)
         yield from (_bucket(obj) for obj in self.cluster.list(SECRETS, ours).items)
@@ -179,18 +179,18 @@ class Volumes:
         return f"{self.namespace}-{name}"
 
 
-def _claimed(claim: Object) -> Volume:
+def _claimed(claim: Object) -> NamedVolume:
     location = annotations_of(claim).get(LOCATION, "")
     is_folder = location.startswith("/")
     phase = str((claim.get("status") or {}).get("phase") or "Pending")
     kind = "folder" if is_folder else "claim"
-    return Volume(name=labels_of(claim)[VOLUME], type=kind, location=location, phase=phase, object=claim)
+    return NamedVolume(name=labels_of(claim)[VOLUME], type=kind, location=location, phase=phase, object=claim)
 
 
-def _bucket(secret: Object) -> Volume:
+def _bucket(secret: Object) -> NamedVolume:
     public = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
     location = annotations_of(secret).get(LOCATION, "")
-    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=public)
+    return NamedVolume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=public)
 
 
 def _is_size(size: str) -> bool:

@@ -61,12 +61,14 @@ class MarkedLog:
         except OSError as error:
             raise HostError(f"{self._mark} cannot be written: {error.strerror}") from error
         if marked.revision and not self._store.exists():
-            begin_anew = "`paceline up --accept-loss` begins with an empty cluster, which ends the jobs that still run"
+            begin_anew = (
+                "`paceline up --discard-damaged-state` begins with an empty cluster, which ends the jobs that still run"
+            )
             raise HostError(f"{self._store} is gone; mount its disk again, or {RESTORE}; {begin_anew}")
         last = self._log.open()
         if lost := self._lost(marked, last):
             self._log.close()
-            go_on = "`paceline up --accept-loss` goes on without what is lost"
+            go_on = "`paceline up --discard-damaged-state` goes on without what is lost"
             raise HostError(f"{self._store} has lost writes: {lost}; {RESTORE}; {go_on}")
         self._write(last)
         return last

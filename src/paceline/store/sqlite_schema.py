@@ -16,8 +16,8 @@ from paceline.store.checksums import NEW, LogHead, Total, chained, link, sum_of_
 SCHEMA = 2
 # How long a write waits for another program that has locked the file.
 PATIENCE_SECONDS = 5.0
-RESTORE = "restore a backup with `paceline restore FILE`"
-SALVAGE = "`paceline up --accept-loss` continues with the intact objects"
+RESTORE = "restore a backup with `paceline cluster restore FILE`"
+SALVAGE = "`paceline up --discard-damaged-state` continues with the intact objects"
 
 TABLES = """
 CREATE TABLE log (

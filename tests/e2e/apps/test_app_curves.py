@@ -75,12 +75,12 @@ def page_of(url: str) -> str:
 
 def test_h13_h14_h63_h71_one_tensorboard_shows_all_revisions_at_the_root_of_a_port(cluster: Embedded) -> None:
     installed = cluster.paceline(
-        *("install", "mnist", "tensorflow-training"),
+        *("app", "install", "mnist", "tensorflow-training"),
         *("--set", f"{SMALL},tensorboard.image={IMAGE},tensorboard.serviceType=ClusterIP"),
     )
     assert installed.code == 0, installed.err
     comes_to(cluster, "mnist", 1, "Succeeded")
-    assert cluster.paceline("upgrade", "mnist", "--set", "hyperparams.learningrate=0.2").code == 0
+    assert cluster.paceline("app", "upgrade", "mnist", "--set", "hyperparams.learningrate=0.2").code == 0
     comes_to(cluster, "mnist", 2, "Succeeded")
 
     with opened(cluster, "mnist") as url:
@@ -125,7 +125,7 @@ def comes_to_be_at(cluster: Embedded, name: str, *, port: int | None) -> str:
 
 def test_h42_h59_h60_h71_a_tensorboard_is_opened_at_the_root_of_an_address_and_comes_back(cluster: Embedded) -> None:
     values = f"{SMALL},tensorboard.image={IMAGE}"
-    assert cluster.paceline("install", "wide", "tensorflow-training", "--set", values).code == 0
+    assert cluster.paceline("app", "install", "wide", "tensorflow-training", "--set", values).code == 0
     comes_to(cluster, "wide", 1, "Succeeded")
     front = 80 if may_listen(80) else None
     address = comes_to_be_at(cluster, "wide", port=front)
@@ -133,7 +133,7 @@ def test_h42_h59_h60_h71_a_tensorboard_is_opened_at_the_root_of_an_address_and_c
     assert page_of(address) == address, "it is the page itself, and training has ended"
     runs = {"wide-1/worker-0", "wide-1/worker-1"}
     wait_until("all runs are shown", lambda: set(json.loads(fetch(f"{address}data/runs")[2])) == runs)
-    assert address in cluster.paceline("status", "wide").out
+    assert address in cluster.paceline("app", "status", "wide").out
     assert address in cluster.paceline("get", "tensorboards").out
     service = cluster.kubectl("get", "service", "tb-wide").out
     assert "LoadBalancer" in service
@@ -145,14 +145,14 @@ def test_h42_h59_h60_h71_a_tensorboard_is_opened_at_the_root_of_an_address_and_c
     wait_until("it was started again", lambda: restarts(cluster, name) > 0)
     assert page_of(address) == address
 
-    assert cluster.paceline("upgrade", "wide", "--set", "tensorboard.serviceType=NodePort").code == 0
+    assert cluster.paceline("app", "upgrade", "wide", "--set", "tensorboard.serviceType=NodePort").code == 0
     high = comes_to_be_at(cluster, "wide", port=None)
     assert page_of(high) == high
     comes_to(cluster, "wide", 2, "Succeeded")
-    assert cluster.paceline("upgrade", "wide", "--set", "tensorboard.serviceType=ClusterIP").code == 0
+    assert cluster.paceline("app", "upgrade", "wide", "--set", "tensorboard.serviceType=ClusterIP").code == 0
     wait_until("it is reached from inside only", lambda: not board(cluster, "wide").get("address"))
     wait_until("nobody answers", lambda: not answers(high) and not answers(address))
-    assert cluster.paceline("uninstall", "wide").code == 0
+    assert cluster.paceline("app", "uninstall", "wide").code == 0
 
 
 def restarts(cluster: Embedded, pod: str) -> int:

@@ -74,6 +74,7 @@ def test_one_template_trains_with_gpus_and_without(cluster):
     for name, count in (("with", 1), ("without", 0)):
         ask(
             cluster,
+            "app",
             "install",
             name,
             "tensorflow-training",
@@ -87,20 +88,22 @@ def test_one_template_trains_with_gpus_and_without(cluster):
     given = ask(cluster, "logs", "with", "--all").out
     assert sorted(re.findall(r"visible=(\d)\.", given)) == ["0", "1"]
     assert ask(cluster, "logs", "without", "--all").out.count("visible=.") == 2
-    ask(cluster, "uninstall", "-y", "with", "without")
+    ask(cluster, "app", "uninstall", "-y", "with", "without")
 
 
 def test_a_dry_run_shows_the_whole_plan_and_the_values_that_hold_and_makes_nothing(cluster):
     """H-31, H-52: what was changed is in the values that hold, what was not has its default."""
-    before = ask(cluster, "list").out
+    before = ask(cluster, "app", "list").out
 
-    dry = ask(cluster, "install", "plan", "tensorflow-training", "--set", "worker.number=3", "--dry-run", "--debug").out
+    dry = ask(
+        cluster, "app", "install", "plan", "tensorflow-training", "--set", "worker.number=3", "--dry-run", "--debug"
+    ).out
 
     assert re.search(r"^      number: 3$", dry, re.MULTILINE), "the changed value"
     assert re.search(r"^      epochs: \d+$", dry, re.MULTILINE), "a value nobody touched"
     for part in ("kind: TensorFlowTrainingJob", "kind: PersistentVolumeClaim", "kind: TensorBoard", "type: ps"):
         assert part in dry
-    assert ask(cluster, "list").out == before
+    assert ask(cluster, "app", "list").out == before
     assert shown(cluster, "trainingapp", "plan") is None
 
 
@@ -133,6 +136,7 @@ def test_status_lists_every_part_with_its_state_and_the_image_of_tensorboard(clu
     """H-41, H-54, H-62: the command-line half."""
     ask(
         cluster,
+        "app",
         "install",
         "parts",
         "tensorflow-training",
@@ -140,9 +144,9 @@ def test_status_lists_every_part_with_its_state_and_the_image_of_tensorboard(clu
         f"{SMALL},worker.gpuCount=0,hyperparams.epochs=1000000",
     )
     comes_to(cluster, "parts", "Running")
-    wait_until("TensorBoard's pod waits", lambda: "ImagePull" in ask(cluster, "status", "parts").out)
+    wait_until("TensorBoard's pod waits", lambda: "ImagePull" in ask(cluster, "app", "status", "parts").out)
 
-    status = ask(cluster, "status", "parts").out
+    status = ask(cluster, "app", "status", "parts").out
 
     assert re.search(r"^parts +1 +0 +nobody/has-this:1 ", status, re.MULTILINE)
     for place in ("worker-0", "worker-1", "ps-0"):
@@ -151,7 +155,7 @@ def test_status_lists_every_part_with_its_state_and_the_image_of_tensorboard(clu
     assert re.search(r"^parts-\w{5}-0 +0/1 +(ErrImagePull|ImagePullBackOff) +0 ", status, re.MULTILINE)
     assert re.search(r"^parts-data +Bound ", status, re.MULTILINE)
     assert ask(cluster, "describe", "parts").out.split("RESOURCES")[0] == status.split("RESOURCES")[0]
-    ask(cluster, "uninstall", "-y", "parts")
+    ask(cluster, "app", "uninstall", "-y", "parts")
 
 
 def test_an_image_of_ones_own_finds_data_runs_the_command_as_given_and_its_results_are_kept(cluster, tmp_path):
@@ -168,7 +172,7 @@ def test_an_image_of_ones_own_finds_data_runs_the_command_as_given_and_its_resul
     assert "own program: train --solver a b in /source, data at /input, code of here" in trained.out
     assert (data / "third-1" / "worker-0" / "copied.txt").read_text() == "data"
     assert (data / "third-1" / "worker-0" / "said.txt").read_text() in trained.out
-    ask(cluster, "uninstall", "-y", "third")
+    ask(cluster, "app", "uninstall", "-y", "third")
 
 
 def test_an_image_that_nobody_knows_is_said_and_nothing_is_called_running(cluster, tmp_path):
@@ -183,16 +187,16 @@ def test_an_image_that_nobody_knows_is_said_and_nothing_is_called_running(cluste
     status = wait_until("the reason is there", look)
     assert status["phase"] == "Pending"
     assert "paceline up --image 'nobody/knows:7=host'" in status["waiting"]
-    told = ask(cluster, "status", "lost").out
+    told = ask(cluster, "app", "status", "lost").out
     assert re.search(r"^STATUS: +Pending$", told, re.MULTILINE)
     assert re.search(r"worker-0 +0/1 +(ErrImagePull|ImagePullBackOff) ", told)
-    ask(cluster, "uninstall", "-y", "lost")
+    ask(cluster, "app", "uninstall", "-y", "lost")
 
 
 def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluster):
     """D-04, H-62, S-04, S-52: what is made anew is looked up anew, image and all."""
     forever = f"{SMALL},worker.gpuCount=0,worker.number=2,hyperparams.epochs=1000000"
-    ask(cluster, "install", "again", "tensorflow-training", "--set", forever)
+    ask(cluster, "app", "install", "again", "tensorflow-training", "--set", forever)
     comes_to(cluster, "again", "Running")
     first = next(name for name in pods_of(cluster, "again-1") if name.endswith("worker-1"))
 
@@ -218,7 +222,7 @@ def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluste
     events = cluster.kubectl("get", "events", "--field-selector", "reason=Pulled", "-o", "json").out
     pulled = {each["involvedObject"]["name"] for each in json.loads(events)["items"]}
     assert {name for name in pods_of(cluster, "again-1") if "worker" in name} <= pulled
-    ask(cluster, "uninstall", "-y", "again")
+    ask(cluster, "app", "uninstall", "-y", "again")
 
 
 TALK = """\
@@ -258,13 +262,13 @@ def test_logs_are_read_of_all_of_a_role_and_of_one_and_all_together_by_time(clus
     file = tmp_path / "talk.log"
     ask(cluster, "logs", "talk", "--all", "--timestamps", "-o", str(file))
     assert file.read_text().splitlines() == merged
-    ask(cluster, "uninstall", "-y", "talk")
+    ask(cluster, "app", "uninstall", "-y", "talk")
 
 
 def test_a_killed_parameter_server_is_noticed_tried_again_and_told(cluster):
     """H-08, X-15"""
     forever = f"{SMALL},worker.gpuCount=0,worker.number=1,ps.number=1,hyperparams.epochs=1000000"
-    ask(cluster, "install", "served", "tensorflow-training", "--set", forever)
+    ask(cluster, "app", "install", "served", "tensorflow-training", "--set", forever)
     comes_to(cluster, "served", "Running")
     server = next(name for name in pods_of(cluster, "served-1") if name.endswith("ps-0"))
 
@@ -279,7 +283,7 @@ def test_a_killed_parameter_server_is_noticed_tried_again_and_told(cluster):
     events = cluster.kubectl("get", "events", *job, "-o", "jsonpath={.items[*].message}").out
     assert f"pod {server}" in events
     assert "exit code 137" in events
-    ask(cluster, "uninstall", "-y", "served")
+    ask(cluster, "app", "uninstall", "-y", "served")
 
 
 def test_who_deletes_at_a_terminal_is_asked_first(cluster, tmp_path):
@@ -314,7 +318,15 @@ def test_a_stopped_application_ends_its_workers_before_the_servers_they_talk_to(
     small = "worker: {number: 2, gpuCount: 0, memory: 64Mi}\nps: {number: 1, memory: 64Mi}"
     values.write_text(f"{small}\ncommand: {said}\n")
     ask(
-        cluster, "install", "order", "tensorflow-training", "-f", str(values), "--set", "tensorboard.image=nobody/has:1"
+        cluster,
+        "app",
+        "install",
+        "order",
+        "tensorflow-training",
+        "-f",
+        str(values),
+        "--set",
+        "tensorboard.image=nobody/has:1",
     )
     comes_to(cluster, "order", "Running")
     wait_until("all listen", lambda: ask(cluster, "logs", "order", "--all").out.count("up") == 3)
@@ -326,7 +338,7 @@ def test_a_stopped_application_ends_its_workers_before_the_servers_they_talk_to(
     folder = Path((source.get("hostPath") or source.get("local"))["path"])
     ends = {place: int((folder / place).read_text()) for place in ("worker-0", "worker-1", "ps-0")}
     assert ends["ps-0"] > max(ends["worker-0"], ends["worker-1"]) + 400_000_000, "it was told when they had ended"
-    ask(cluster, "uninstall", "-y", "order")
+    ask(cluster, "app", "uninstall", "-y", "order")
 
 
 def test_a_container_is_stopped_by_the_signal_it_asks_for(cluster):
@@ -377,16 +389,23 @@ def test_a_job_lands_on_the_cluster_that_was_chosen(cluster, tmp_path):
 
         ask(cluster, "train", code, "chosen", "--memory", "64Mi", *words, "local2")
 
-        assert "chosen" in ask(cluster, "list", *words, "local2").out
-        assert "chosen" not in ask(cluster, "list", *words, "local").out
+        assert "chosen" in ask(cluster, "app", "list", *words, "local2").out
+        assert "chosen" not in ask(cluster, "app", "list", *words, "local").out
         assert shown(other, "trainingapp", "chosen") is not None
         assert shown(cluster, "trainingapp", "chosen") is None
-        unknown = cluster.paceline("list", *words, "locl2")
+        unknown = cluster.paceline("app", "list", *words, "locl2")
         assert unknown.code != 0
         assert "no context named 'locl2'; did you mean 'local2'? It has: local, local2" in unknown.err
         # As kubectl finds it, and by the environment alone.
         named = cluster.command(
-            "env", f"KUBECONFIG={both}", "PACELINE_CONTEXT=local2", paceline_command(), "list", stdin="", seconds=60
+            "env",
+            f"KUBECONFIG={both}",
+            "PACELINE_CONTEXT=local2",
+            paceline_command(),
+            "app",
+            "list",
+            stdin="",
+            seconds=60,
         )
         assert "chosen" in named.out, named
 

@@ -91,34 +91,34 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
     S-33, S-46, S-47, S-48
     """
-    dry = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values, "--dry-run", "--debug")
+    dry = ask(cluster, "app", "install", "mnist", "tensorflow-training", "-f", values, "--dry-run", "--debug")
     assert "kind: TensorFlowTrainingJob" in dry.out
     assert shown(cluster, "trainingapp", "mnist") is None
 
-    installed = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values)
+    installed = ask(cluster, "app", "install", "mnist", "tensorflow-training", "-f", values)
     assert installed.out == "app/mnist installed\n"
     comes_to(cluster, "mnist", 1, "Succeeded")
-    reused = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values, code=1)
+    reused = ask(cluster, "app", "install", "mnist", "tensorflow-training", "-f", values, code=1)
     assert "mnist exists already" in reused.err
     assert shown(cluster, "pvc", "mnist-data")["spec"]["volumeName"] == "nas"
     assert list(share.glob("logs/mnist-1/worker-1/events.out.tfevents.*")), "curves of every worker are on the share"
 
     check_what_was_written(cluster, share)
 
-    listed = ask(cluster, "list").out.splitlines()
+    listed = ask(cluster, "app", "list").out.splitlines()
     assert listed[0].split() == ["NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE"]
     assert re.fullmatch(
         r"mnist +1 +\w{3} \w{3} +\d+ [\d:]{8} \d{4} +Succeeded +tensorflow-training-0.1.0 +default", listed[1]
     )
-    status = ask(cluster, "status", "mnist").out
+    status = ask(cluster, "app", "status", "mnist").out
     assert re.search(r"^worker-0 +1 +1 ", status, re.MULTILINE)
     assert re.search(r"^ps-1 +1 +0 ", status, re.MULTILINE)
     assert re.search(r"^mnist-1-tf-cluster-spec +1 ", status, re.MULTILINE)
 
-    same = ask(cluster, "upgrade", "mnist", "--set", "hyperparams.learningrate=0.05", "-f", values, code=1)
+    same = ask(cluster, "app", "upgrade", "mnist", "--set", "hyperparams.learningrate=0.05", "-f", values, code=1)
     assert "revision 1 of mnist" in same.err
     assert "nothing changes" in same.err
-    changed = ask(cluster, "upgrade", "mnist", "--set", "hyperparams.learningrate=0.2")
+    changed = ask(cluster, "app", "upgrade", "mnist", "--set", "hyperparams.learningrate=0.2")
     assert changed.out.splitlines() == [
         "hyperparams.learningrate: 0.05 → 0.2",
         "app/mnist upgraded to revision 2",
@@ -128,12 +128,12 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
     history = wait_until("both are known", lambda: read_history(cluster, "mnist"))
     assert [row[:1] for row in history] == [["1"], ["2"]]
-    differ = ask(cluster, "diff", "mnist", "1", "2").out
+    differ = ask(cluster, "app", "diff", "mnist", "1", "2").out
     assert re.search(r"^hyperparameters.learningrate +0.05 +0.2$", differ, re.MULTILINE)
     assert re.search(r"^metrics.Final Cost +0\.\d+ +0\.\d+$", differ, re.MULTILINE)
 
-    ask(cluster, "uninstall", "-y", "mnist")
-    gone = ask(cluster, "uninstall", "-y", "mnist")
+    ask(cluster, "app", "uninstall", "-y", "mnist")
+    gone = ask(cluster, "app", "uninstall", "-y", "mnist")
     assert "not there" in gone.err
     for kind in ("tensorflowtrainingjobs", "jobrecords", "tensorboards", "pvc"):
         wait_until(f"no {kind} are left", lambda kind=kind: not of_mnist(cluster, kind))
@@ -155,14 +155,24 @@ def check_what_was_written(cluster: Embedded, share: Path) -> None:
 
 
 def read_history(cluster: Embedded, name: str):
-    rows = [row.split() for row in ask(cluster, "history", name).out.splitlines()[1:]]
+    rows = [row.split() for row in ask(cluster, "app", "history", name).out.splitlines()[1:]]
     return rows if all("Cost" in row for row in rows) else None
 
 
 def test_an_application_is_stopped_goes_on_is_restarted_and_runs_once_more(cluster):
     """S-09, S-51, S-52"""
     long = "worker.gpuCount=0,worker.number=1,ps.number=0,worker.memory=64Mi,hyperparams.epochs=1000000"
-    ask(cluster, "install", "slow", "tensorflow-training", "--set", long, "--set", "tensorboard.image=nobody/has:1")
+    ask(
+        cluster,
+        "app",
+        "install",
+        "slow",
+        "tensorflow-training",
+        "--set",
+        long,
+        "--set",
+        "tensorboard.image=nobody/has:1",
+    )
     comes_to(cluster, "slow", 1, "Running")
 
     assert ask(cluster, "stop", "slow").out == "app/slow stopped\n"
@@ -182,8 +192,8 @@ def test_malformed_values_are_refused_with_their_lines_and_nothing_starts(cluste
     deep.write_text(TOO_DEEP)
     lost.write_text(LOST)
 
-    first = ask(cluster, "install", "bad", "tensorflow-training", "-f", str(deep), code=2)
-    second = ask(cluster, "install", "bad", "tensorflow-training", "-f", str(lost), code=2)
+    first = ask(cluster, "app", "install", "bad", "tensorflow-training", "-f", str(deep), code=2)
+    second = ask(cluster, "app", "install", "bad", "tensorflow-training", "-f", str(lost), code=2)
 
     assert f"{deep}:4: line 4 is not YAML" in first.err
     assert f'{lost}:5: duplicate key "number"' in second.err
@@ -193,15 +203,15 @@ def test_malformed_values_are_refused_with_their_lines_and_nothing_starts(cluste
 
 def test_a_gpu_that_is_not_there_is_said_and_what_to_set(cluster):
     """H-32"""
-    ask(cluster, "install", "gpu", "tensorflow-training", "--set", "tensorboard.image=nobody/has:1")
+    ask(cluster, "app", "install", "gpu", "tensorflow-training", "--set", "tensorboard.image=nobody/has:1")
 
     def look():
         return ((shown(cluster, "trainingapp", "gpu") or {}).get("status") or {}).get("waiting")
 
     waiting = wait_until("it says why it waits", look)
     assert "nvidia.com/gpu" in waiting
-    assert "paceline upgrade gpu --set worker.gpuCount=0" in waiting
-    ask(cluster, "uninstall", "-y", "gpu")
+    assert "paceline app upgrade gpu --set worker.gpuCount=0" in waiting
+    ask(cluster, "app", "uninstall", "-y", "gpu")
 
 
 SCRIPT = """\
@@ -244,9 +254,9 @@ def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(clu
     assert "nothing changes" in ask(cluster, *command, "--update", code=1).err
     again = ask(cluster, *command, "--update", "--param", "lr=0.001")
     assert "told ['--lr=0.001']" in again.out
-    assert "hyperparameters.lr=0.001" in ask(cluster, "history", "pair").out
+    assert "hyperparameters.lr=0.001" in ask(cluster, "app", "history", "pair").out
 
-    ask(cluster, "uninstall", "-y", "pair")
+    ask(cluster, "app", "uninstall", "-y", "pair")
     ask(cluster, "volume", "delete", "-y", "tfoss")
     assert (bucket / "pair-2" / "worker-1" / "made.txt").exists(), "the files stay"
     wait_until("the code goes too", lambda: "pair-source" not in cluster.kubectl("get", "configmaps").out)
@@ -261,7 +271,7 @@ def test_a_script_that_fails_fails_the_command(cluster, tmp_path):
 
     assert "3" in ran.err
     comes_to(cluster, "broken", 1, "Failed")
-    ask(cluster, "uninstall", "-y", "broken")
+    ask(cluster, "app", "uninstall", "-y", "broken")
 
 
 REFUSED = {
@@ -321,11 +331,13 @@ def test_a_private_repository_is_read_and_its_password_is_nowhere(cluster, tmp_p
     assert "closed and well" in trained.out
     kinds = "trainingapps,jobrecords,genericjobs,pods,events,configmaps"
     kept = [cluster.kubectl("get", kinds, "-o", "yaml").out, trained.out, trained.err, refused.err]
-    kept += [ask(cluster, *each).out for each in (("status", "closed"), ("describe", "closed"), ("describe", "open"))]
+    kept += [
+        ask(cluster, *each).out for each in (("app", "status", "closed"), ("describe", "closed"), ("describe", "open"))
+    ]
     assert server.password not in "".join(kept)
     assert "no-such-word" not in "".join(kept)
     assert re.search("password|authentication|denied|401|403", refused.err + kept[0], re.IGNORECASE)
-    ask(cluster, "uninstall", "-y", "closed", "open")
+    ask(cluster, "app", "uninstall", "-y", "closed", "open")
     wait_until("the secret goes too", lambda: "closed-git" not in cluster.kubectl("get", "secrets").out)
 
 

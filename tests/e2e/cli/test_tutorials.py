@@ -37,7 +37,7 @@ def test_the_tutorial_on_values_is_true(cluster, tmp_path):
     """H-01, H-20, H-29, H-30"""
     said = read_through(cluster, "values.md", tmp_path, SHARE=str(tmp_path / "share"))
 
-    assert re.search(r"^hyperparameters.learningrate +0.01 +0.05$", said["paceline diff mnist 1 2"], re.MULTILINE)
+    assert re.search(r"^hyperparameters.learningrate +0.01 +0.05$", said["paceline app diff mnist 1 2"], re.MULTILINE)
     assert "Final Cost" in said["paceline logs --tail 10 mnist"]
     assert "checkpoint.json" in said["ls $SHARE/data/logs/mnist-2"]
 
@@ -52,5 +52,5 @@ def test_the_tutorial_on_code_of_ones_own_is_true(cluster, tmp_path):
 
     assert "tf-train-tensorboard1" in said["kubectl get tensorboards"]
     assert "worker-1 trains on shard 1 of 2" in said["paceline logs tf-train --role worker --index 1"]
-    assert re.search(rf"^commit +{commit[:12]} +{commit[:12]}$", said["paceline diff tf-train"], re.MULTILINE)
+    assert re.search(rf"^commit +{commit[:12]} +{commit[:12]}$", said["paceline app diff tf-train"], re.MULTILINE)
     assert "checkpoint.json" in said["ls $BUCKET/tf-train-1/worker-0/training_logs"]

@@ -95,7 +95,7 @@ def test_an_environment_that_cannot_be_built_is_said_with_the_last_words_of_uv(c
 def test_what_must_not_be_pulled_is_not_built(cluster: Embedded, place: Path) -> None:
     make_pod(cluster, "proud", container("acme/lost", imagePullPolicy="Never"))
 
-    assert f"paceline image build {place / 'lost.txt'}" in waits_for(cluster, "proud", "ErrImageNeverPull")
+    assert f"paceline env build {place / 'lost.txt'}" in waits_for(cluster, "proud", "ErrImageNeverPull")
 
 
 def test_h36_always_has_newer_packages_looked_for_and_if_not_present_does_not(cluster: Embedded, place: Path) -> None:
@@ -103,7 +103,7 @@ def test_h36_always_has_newer_packages_looked_for_and_if_not_present_does_not(cl
         return run_pod(cluster, name, container("acme/open:1", imagePullPolicy=policy))
 
     # Built by another process: the agent has not looked yet.
-    assert cluster.paceline("image", "build", str(place / "open.txt")).code == 0
+    assert cluster.paceline("env", "build", str(place / "open.txt")).code == 0
     wheel(place / "moving", "tinything", "def say():\n    print('as it is now')\n", version="2.0")
 
     assert said("calm", "IfNotPresent") == ["as it was"]
@@ -117,7 +117,7 @@ def test_h36_without_an_index_always_uses_what_is_there_and_says_so(place: Path)
     wanted = place / "gone.txt"
     wanted.write_text(f"--no-index\n--find-links {place / 'going'}\ntinything\n")
     with embedded("--image", f"acme/gone={wanted}", env=variables(place)) as cluster:
-        assert cluster.paceline("image", "build", str(wanted)).code == 0
+        assert cluster.paceline("env", "build", str(wanted)).code == 0
         shutil.rmtree(place / "going")
 
         assert run_pod(cluster, "offline", container("acme/gone")) == ["still here"]
@@ -129,15 +129,15 @@ def test_an_environment_in_use_is_not_removed(cluster: Embedded, place: Path) ->
     make_pod(cluster, "user", container("acme/tiny", "tinything-say; exec sleep 1000"))
     wait_until("the pod has spoken", lambda: cluster.kubectl("logs", "user").out)
 
-    kept = cluster.paceline("image", "prune", "--all")
+    kept = cluster.paceline("env", "prune", "--all")
     # What other tests have built may go.
     assert (kept.code, "tiny-1.0-" in kept.out) == (0, False)
-    listed = cluster.paceline("image", "list").out
+    listed = cluster.paceline("env", "list").out
     assert "acme/tiny" in listed
     assert "in use" in listed
 
     assert cluster.kubectl("delete", "pod", "user").code == 0
-    gone = cluster.paceline("image", "prune", "--all")
+    gone = cluster.paceline("env", "prune", "--all")
     assert "removed tiny-1.0-" in gone.out
     assert not list((place / "cache" / "envs").glob("tiny-*"))
 
@@ -160,7 +160,7 @@ def test_without_uv_the_pod_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def start_build(env: dict[str, str], what: Path) -> subprocess.Popen[str]:
-    command = [paceline_command(), "image", "build", str(what)]
+    command = [paceline_command(), "env", "build", str(what)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env={**os.environ, **env}, text=True, **pipes)
 

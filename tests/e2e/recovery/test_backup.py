@@ -37,20 +37,20 @@ def up(cluster: Embedded) -> None:
 def test_a_backup_of_a_running_cluster_brings_back_what_was_there(cluster: Embedded, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     create(cluster, "made-before")
-    done = cluster.paceline("backup", str(backup))
+    done = cluster.paceline("cluster", "backup", str(backup))
     assert done.code == 0, done.err
     assert "objects at revision" in done.out
     assert backup.stat().st_mode & 0o777 == 0o600
-    assert "is there already" in cluster.paceline("backup", str(backup)).err
+    assert "is there already" in cluster.paceline("cluster", "backup", str(backup)).err
     create(cluster, "made-after")
     names, revision = listed(cluster)
     assert names == {"made-before", "made-after"}
 
-    refused = cluster.paceline("restore", str(backup))
+    refused = cluster.paceline("cluster", "restore", str(backup))
     assert refused.code != 0
     assert "stop it with `paceline down`" in refused.err
     assert cluster.paceline("down").code == 0
-    restored = cluster.paceline("restore", str(backup))
+    restored = cluster.paceline("cluster", "restore", str(backup))
     assert restored.code == 0, restored.err
     up(cluster)
 
@@ -59,17 +59,17 @@ def test_a_backup_of_a_running_cluster_brings_back_what_was_there(cluster: Embed
     assert later > revision
     old = cluster.kubectl("get", "--raw", f"/api/v1/configmaps?watch=1&resourceVersion={revision}&timeoutSeconds=1")
     assert json.loads(old.out.splitlines()[0])["object"]["reason"] == "Expired"
-    assert cluster.paceline("check").code == 0
+    assert cluster.paceline("cluster", "verify").code == 0
 
 
 def test_processes_of_pods_that_the_backup_does_not_know_are_ended(cluster: Embedded, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
-    assert cluster.paceline("backup", str(backup)).code == 0
+    assert cluster.paceline("cluster", "backup", str(backup)).code == 0
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
     assert job.wait_running()
     assert cluster.paceline("down", "--keep-jobs").code == 0
-    assert cluster.paceline("restore", str(backup)).code == 0
+    assert cluster.paceline("cluster", "restore", str(backup)).code == 0
 
     up(cluster)
 
@@ -81,9 +81,9 @@ def test_a_job_that_the_backup_knows_runs_on(cluster: Embedded, tmp_path: Path) 
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
     running = job.wait_running()
-    assert cluster.paceline("backup", str(tmp_path / "backup")).code == 0
+    assert cluster.paceline("cluster", "backup", str(tmp_path / "backup")).code == 0
     assert cluster.paceline("down", "--keep-jobs").code == 0
-    assert cluster.paceline("restore", str(tmp_path / "backup")).code == 0
+    assert cluster.paceline("cluster", "restore", str(tmp_path / "backup")).code == 0
 
     up(cluster)
 
@@ -95,12 +95,15 @@ def test_a_job_that_the_backup_knows_runs_on(cluster: Embedded, tmp_path: Path) 
 def test_a_damaged_backup_is_named_and_nothing_is_changed(cluster: Embedded, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     create(cluster, "made-before")
-    assert cluster.paceline("backup", str(backup)).code == 0
+    assert cluster.paceline("cluster", "backup", str(backup)).code == 0
     data = backup.read_bytes()
     backup.write_bytes(data.replace(b'"name":"made-before"', b'"name":"made-befoRe"'))
     assert cluster.paceline("down").code == 0
 
-    checked, refused = cluster.paceline("check", str(backup)), cluster.paceline("restore", str(backup))
+    checked, refused = (
+        cluster.paceline("cluster", "verify", str(backup)),
+        cluster.paceline("cluster", "restore", str(backup)),
+    )
 
     assert checked.code != 0
     assert refused.code != 0

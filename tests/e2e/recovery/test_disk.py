@@ -281,9 +281,9 @@ def test_who_accepts_the_loss_goes_on_without_what_is_lost(cluster: Embedded) ->
     assert all(create(cluster, f"made-{number}").code == 0 for number in range(5))
     crash(cluster)
     os.truncate(wal_of(cluster), wal_of(cluster).stat().st_size - 1)
-    assert "`paceline up --accept-loss`" in refused_up(cluster)
+    assert "`paceline up --discard-damaged-state`" in refused_up(cluster)
 
-    started = cluster.paceline("up", "-d", "--accept-loss")
+    started = cluster.paceline("up", "-d", "--discard-damaged-state")
 
     assert started.code == 0, started.err
     assert "is lost" in started.err
@@ -337,7 +337,7 @@ def test_a_damaged_object_is_named_and_not_served(cluster: Embedded) -> None:
     assert str(cluster.settings.store) in said
     assert "restore a backup" in said
 
-    started = cluster.paceline("up", "-d", "--accept-loss")
+    started = cluster.paceline("up", "-d", "--discard-damaged-state")
 
     assert started.code == 0, started.err
     # Of two copies, in the log and beside it, one is whole.

@@ -143,29 +143,29 @@ def commit_of(cluster, job: str) -> str:
 def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(cluster, server, commits, tmp_path):
     (tmp_path / "seen.txt").write_text("from the volume\n")
     ask(cluster, "volume", "create", "photos", "--dir", str(tmp_path))
-    made = ask(cluster, "code", "create", "mnist", "--git", server.url("open"), "--revision", "v1")
+    made = ask(cluster, "repo", "create", "mnist", "--git", server.url("open"), "--revision", "v1")
     assert made.out == "code/mnist created\n"
-    assert "exists already" in ask(cluster, "code", "create", "mnist", "--git", server.url("lost"), code=1).err
+    assert "exists already" in ask(cluster, "repo", "create", "mnist", "--git", server.url("lost"), code=1).err
     listed = rf"^mnist +{re.escape(server.url('open'))} +v1 +<none> +<none> "
-    assert re.search(listed, ask(cluster, "code", "list").out, re.MULTILINE)
+    assert re.search(listed, ask(cluster, "repo", "list").out, re.MULTILINE)
 
     command = ("--command", "python3 train.py && cat /input/seen.txt", "--data", "photos", "by-name")
-    trained = ask(cluster, "train", "--code", "mnist", *command)
+    trained = ask(cluster, "train", "--repo", "mnist", *command)
     assert "tiny and well" in trained.out
     assert "from the volume" in trained.out
     assert commit_of(cluster, "by-name-1") == commits["v1"]
 
-    ask(cluster, "train", "--code", "mnist", "--revision", "main", "--update", *command)
+    ask(cluster, "train", "--repo", "mnist", "--revision", "main", "--update", *command)
     assert commit_of(cluster, "by-name-2") == commits["main"], "what is told beside the name comes first"
 
     folder = tmp_path / "unnamed"
     folder.mkdir()
     words = ("--command", "true", "--data", str(folder), "other")
-    meant = ask(cluster, "train", "--code", "mnits", *words, code=1).err
+    meant = ask(cluster, "train", "--repo", "mnits", *words, code=1).err
     assert "no code named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
     assert str(folder) not in ask(cluster, "volume", "list").out, "nothing is made for it"
-    ask(cluster, "code", "delete", "-y", "mnist")
-    assert "mnist" not in ask(cluster, "code", "list").out
+    ask(cluster, "repo", "delete", "-y", "mnist")
+    assert "mnist" not in ask(cluster, "repo", "list").out
     ask(cluster, "rerun", "by-name")
     wait_until("its next job is there", lambda: cluster.kubectl("get", "genericjob", "by-name-3").code == 0)
     assert ended(cluster, "by-name-3")["source"]["commit"] == commits["main"], "it keeps the code that it was made with"
@@ -174,9 +174,9 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
 @pytest.mark.usefixtures("commits")
 def test_d11_named_code_is_opened_by_the_secret_that_it_names(cluster, server):
     submit(cluster, secret("opener", username=server.user, password=server.password))
-    ask(cluster, "code", "create", "closed", "--git", server.url("private/closed"), "--secret", "opener")
+    ask(cluster, "repo", "create", "closed", "--git", server.url("private/closed"), "--secret", "opener")
 
-    trained = ask(cluster, "train", "--code", "closed", "--command", "sh hello.sh", "by-secret")
+    trained = ask(cluster, "train", "--repo", "closed", "--command", "sh hello.sh", "by-secret")
 
     assert "closed and well" in trained.out
     assert server.password not in cluster.kubectl("get", "configmaps,trainingapps,genericjobs", "-o", "yaml").out

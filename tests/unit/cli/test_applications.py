@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from paceline.cli.output.applications import member_rows
+from paceline.cli.output.applications import replica_rows
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -24,4 +24,4 @@ def test_d01_the_replicas_of_an_application(roles, names):
     ]
     job = {"metadata": {"name": "demo", "creationTimestamp": "2029-12-31T23:59:00Z"}, "status": {"tasks": tasks}}
 
-    assert [row[:3] for row in member_rows(job, NOW)] == [(name, "1", "0") for name in names]
+    assert [row[:3] for row in replica_rows(job, NOW)] == [(name, "1", "0") for name in names]

@@ -6,7 +6,7 @@ from paceline.cli.main import main
 from paceline.testing.embedded import folder_for_cluster
 
 URL = "https://example.org/team/mnist.git"
-CREATE = ("code", "create", "mnist")
+CREATE = ("repo", "create", "mnist")
 TRAIN = ("train", "--command", "true")
 REFUSED = {
     "no address": (CREATE, "Missing option '--git'"),
@@ -16,18 +16,18 @@ REFUSED = {
     ),
     "ssh": ((*CREATE, "--git", "git@example.org:a/b.git"), "use https: https://example.org/a/b.git"),
     "a folder elsewhere": ((*CREATE, "--git", URL, "--directory", "/etc"), "--directory: '/etc'"),
-    "code by name and by address": ((*TRAIN, "--git", URL, "--code", "mnist", "n"), "--code mnist says already"),
-    "a training without a name": ((*TRAIN, "--code", "mnist"), "the NAME of the application"),
-    "a training without a command": (("train", "--code", "mnist", "n"), "set a command"),
+    "code by name and by address": ((*TRAIN, "--git", URL, "--repo", "mnist", "n"), "--repo mnist already says"),
+    "a training without a name": ((*TRAIN, "--repo", "mnist"), "the NAME of the application"),
+    "a training without a command": (("train", "--repo", "mnist", "n"), "set a command"),
     "a revision of what is here": (("train", "train.py", "--revision", "v1"), "--revision v1 is about a repository"),
     "a folder of what is here": (("train", ".", "--directory", "src"), "--directory src is about a repository"),
-    "a user for what is here": (("train", "train.py", "--git-user", "me"), "--git URL or --code CODE"),
+    "a user for what is here": (("train", "train.py", "--git-user", "me"), "--git URL or --repo REPO"),
     "a password for what is here": (("train", "train.py", "--git-password-file", "f"), "leave --git-password-file out"),
     "nobody's password": (
         (*TRAIN, "--git", URL, "--git-password-file", "f", "n"),
         "--git-password-file f: say whose password it is with --git-user NAME",
     ),
-    "an option for a revision": ((*TRAIN, "--code", "mnist", "--revision=--x", "n"), "a full commit"),
+    "an option for a revision": ((*TRAIN, "--repo", "mnist", "--revision=--x", "n"), "a full commit"),
 }
 
 

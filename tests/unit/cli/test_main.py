@@ -1,13 +1,15 @@
 """The command line itself: quick to start, clear about bad input, never a stack trace."""
 
 import json
+import re
 import subprocess
 import sys
 
 import click
 import pytest
 
-from paceline.cli.main import VERBS, group, main
+from paceline.cli.command_table import SECTIONS, Entry
+from paceline.cli.main import group, main
 
 # What a command that prints its help must not pay for.
 HEAVY = (
@@ -62,20 +64,62 @@ def test_get_loads_nothing_heavy(tmp_path):
     assert sorted(loaded.intersection(HEAVY_FOR_GET)) == []
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_the_list_of_commands_says_what_each_command_says_of_itself(name):
-    command = group.get_command(click.Context(group), name)
+def commands(table, path=()):
+    """Yield every command and group with its path."""
+    for name, entry in table.items():
+        yield (*path, name), entry
+        if not isinstance(entry, Entry):
+            yield from commands(entry.commands, (*path, name))
+
+
+EVERYDAY = {name: entry for part in SECTIONS.values() for name, entry in part.items()}
+COMMANDS = {" ".join(path): entry for path, entry in commands(EVERYDAY)}
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_the_list_of_commands_says_what_each_command_says_of_itself(path):
+    command = group
+    for name in path.split():
+        command = command.get_command(click.Context(command), name)
 
     assert command is not None
-    assert command.get_short_help_str(limit=200) == VERBS[name][1]
+    assert command.get_short_help_str(limit=200) == COMMANDS[path].summary
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_every_command_has_help(name, capsys):
-    assert main([name, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert VERBS[name][1] in shown
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_has_help_with_an_example(path, capsys):
+    assert main([*path.split(), "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert COMMANDS[path].summary in shown
+    assert re.search(rf"Examples?: .*paceline {path}\b", shown) or path == "completion"
     assert "\\b" not in shown
+
+
+def test_the_help_has_titled_sections_of_everyday_commands_and_groups(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert re.findall(r"^(\w[\w ]*):$", shown, re.MULTILINE)[1:] == list(SECTIONS)
+    assert set(SECTIONS["Manage"]) == {"app", "volume", "repo", "env", "cluster", "kube"}
+
+
+FORMER = {
+    "list": "paceline app list",
+    "install": "paceline app install",
+    "template": "paceline app template",
+    "code": "paceline repo",
+    "image": "paceline env",
+    "backup": "paceline cluster backup",
+    "restore": "paceline cluster restore",
+    "controller": "paceline kube controller",
+    "crds": "paceline kube crds",
+    "descrbe": "paceline describe",
+}
+
+
+@pytest.mark.parametrize(("typed", "command"), FORMER.items())
+def test_a_former_or_mistyped_command_gets_a_hint(capsys, typed, command):
+    assert main([typed]) == 2
+    assert f"No such command {typed!r}; did you mean `{command}`?" in said(capsys)
 
 
 @pytest.fixture

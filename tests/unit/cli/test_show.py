@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from paceline.cli.commands.cluster.down import ask
 from paceline.cli.output import formats
 from paceline.cli.output.console import ODD
-from paceline.cli.output.describe import events_table, job_facts, replicas_table
+from paceline.cli.output.describe import events_table, replicas_table, summary_rows
 from paceline.model.gang import ReplicaId
 from paceline.sdk.job import in_order
 from paceline.sdk.job_summary import status_of
-from paceline.sdk.replica_pods import MemberPod
+from paceline.sdk.replica_pods import ReplicaPod
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -127,7 +127,7 @@ def test_whatever_a_document_holds_it_means_the_same(text):
 
 
 def test_facts_of_a_job_leave_out_what_is_not_there():
-    facts = dict(job_facts(job(), status_of(job()), NOON))
+    facts = dict(summary_rows(job(), status_of(job()), NOON))
 
     assert facts["Replicas"] == "1 of 2 (1 running, 1 pending)"
     assert facts["Created"] == "2030-01-01 11:59:00 UTC (60s ago)"
@@ -136,16 +136,16 @@ def test_facts_of_a_job_leave_out_what_is_not_there():
 
 def test_facts_of_a_job_name_its_tensorboard():
     told = {"dependent": {"name": "digits-12345"}, "note": "it is opened at /t9k/x/"}
-    facts = dict(job_facts(job(), status_of(job()).but(tensorboard=told), NOON))
+    facts = dict(summary_rows(job(), status_of(job()).but(tensorboard=told), NOON))
 
     assert facts["TensorBoard"] == "digits-12345: it is opened at /t9k/x/"
-    assert dict(job_facts(job(), status_of(job()), NOON))["TensorBoard"] == ""
+    assert dict(summary_rows(job(), status_of(job()), NOON))["TensorBoard"] == ""
 
 
 def test_replicas_name_the_leader_and_how_each_ended():
     pods = [
-        MemberPod(name="d-w-0", place=ReplicaId("worker", 0), attempt=0, phase="Running", is_leader=True),
-        MemberPod(
+        ReplicaPod(name="d-w-0", place=ReplicaId("worker", 0), attempt=0, phase="Running", is_leader=True),
+        ReplicaPod(
             name="d-w-1", place=ReplicaId("worker", 1), attempt=0, phase="Failed", exit_code=0, reason="OOMKilled"
         ),
     ]

@@ -4,12 +4,12 @@ import io
 
 import pytest
 
-from paceline.cli.output.console import Output
+from paceline.cli.output.console import TextOutput
 from paceline.cli.output.follow import CLEAR, FollowView, Screen, prefixed
 from paceline.model.gang import ReplicaId
-from paceline.sdk.follow import Ended, JobChanged, Logged, PodsChanged, Tick
+from paceline.sdk.follow import JobChanged, JobEnded, Logged, PodsChanged, Tick
 from paceline.sdk.logs.sources import Lost
-from paceline.sdk.replica_pods import MemberPod
+from paceline.sdk.replica_pods import ReplicaPod
 
 
 class Clock:
@@ -39,7 +39,7 @@ class Sight:
     def __init__(self, *, is_tty=False, has_prefix=False):
         self.clock = Clock()
         self.stream = Stream(is_tty=is_tty)
-        output = Output(self.stream)
+        output = TextOutput(self.stream)
         self.watcher = FollowView(
             "digits", Screen(output, output, self.clock.monotonic), self.clock, has_prefix=has_prefix
         )
@@ -88,7 +88,7 @@ def test_a_longer_wait_is_said_with_its_reason_and_once():
 
 
 def test_a_pod_says_why_when_the_job_does_not_yet():
-    pod = MemberPod(
+    pod = ReplicaPod(
         name="a", place=ReplicaId("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
     )
     sight = Sight()
@@ -141,7 +141,7 @@ def test_a_flood_does_not_redraw_the_line_for_every_chunk():
 
 def test_the_line_is_gone_at_the_end():
     sight = Sight(is_tty=True)
-    sight.show(job("Running"), Ended(job=None))
+    sight.show(job("Running"), JobEnded(job=None))
 
     assert sight.stream.getvalue().endswith(CLEAR)
 

@@ -1,4 +1,4 @@
-"""How `paceline controller` finds its cluster, and stays known there."""
+"""How `paceline kube controller` finds its cluster, and stays known there."""
 
 from pathlib import Path
 

@@ -31,7 +31,7 @@ def test_controllers_of_one_namespace_ask_for_nothing_outside_of_it():
     assert {where for _, where in kinds("team-a")} == {"team-a"}
     *_, deployment = controller_manifests("image:1", "team-a")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["command"] == ["paceline", "controller", "--namespace", "team-a"]
+    assert container["command"] == ["paceline", "kube", "controller", "--namespace", "team-a"]
 
 
 def test_a_deployment_runs_two_of_them_as_nobody_in_particular():

@@ -48,7 +48,7 @@ def test_a_log_behind_its_mark_is_refused_and_says_how_far_it_is(marked, tmp_pat
 
     with pytest.raises(HostError, match="ends at revision 2, but 3 was acknowledged") as refused:
         marked().open()
-    assert "`paceline up --accept-loss` goes on without what is lost" in str(refused.value)
+    assert "`paceline up --discard-damaged-state` goes on without what is lost" in str(refused.value)
 
 
 def test_a_log_that_is_gone_is_not_made_anew(marked, tmp_path):

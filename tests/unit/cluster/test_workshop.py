@@ -167,7 +167,7 @@ async def test_what_must_not_be_built_is_not(tmp_path):
     async with Place(tmp_path, WORKS).running() as place:
         said = place.blocked(policy="Never")
 
-    assert "paceline image build mine" in str(said)
+    assert "paceline env build mine" in str(said)
     assert place.tries() == []
 
 

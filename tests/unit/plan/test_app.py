@@ -261,9 +261,9 @@ def test_who_the_others_are_is_shown_once_it_is_known():
 def test_whoever_waits_for_gpus_is_told_how_to_train_without():
     short = job(1, Phase.PENDING)
     short = replace(short, status=short.status.but(waiting="Insufficient nvidia.com/gpu"))
-    told = planned(records=[record(1)], jobs=[short], revision=1, without_gpu="paceline upgrade mnist --set g=0")
+    told = planned(records=[record(1)], jobs=[short], revision=1, without_gpu="paceline app upgrade mnist --set g=0")
 
     assert told.status.waiting == (
-        "Insufficient nvidia.com/gpu; `paceline upgrade mnist --set g=0` trains without GPUs"
+        "Insufficient nvidia.com/gpu; `paceline app upgrade mnist --set g=0` trains without GPUs"
     )
     assert planned(records=[record(1)], jobs=[short], revision=1).status.waiting == "Insufficient nvidia.com/gpu"

@@ -8,7 +8,7 @@ from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.apps.app import status_of as app_status_of
 from paceline.sdk.job_summary import claims_of, duration_of, is_running, phase_of, reason_of, replicas_of, status_of
-from paceline.sdk.replica_pods import MemberPod, waiting_of
+from paceline.sdk.replica_pods import ReplicaPod, waiting_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -142,8 +142,8 @@ def test_duration(status, lasted):
 
 def test_the_first_pod_that_waits_says_why():
     pods = (
-        MemberPod(name="a", place=ReplicaId("worker", 0), attempt=0, phase="Running", reason="Odd"),
-        MemberPod(
+        ReplicaPod(name="a", place=ReplicaId("worker", 0), attempt=0, phase="Running", reason="Odd"),
+        ReplicaPod(
             name="b", place=ReplicaId("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
         ),
     )

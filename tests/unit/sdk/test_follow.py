@@ -8,7 +8,7 @@ from tests.unit.sdk.conftest import JOBS, PODS
 from paceline.errors import NotFound
 from paceline.model.job_status import Phase
 from paceline.sdk import follow
-from paceline.sdk.follow import Ended, FollowOptions, JobChanged, Logged, ReplicaSelector, Tick
+from paceline.sdk.follow import FollowOptions, JobChanged, JobEnded, Logged, ReplicaSelector, Tick
 from paceline.sdk.logs.archived import pod_log
 from paceline.sdk.logs.sources import LogOptions, Lost
 
@@ -39,7 +39,7 @@ def test_a_job_is_followed_from_its_first_line_to_its_end(stage, session, job_ob
         seen.append(event)
 
     assert texts(seen) == [b"one\n", b"two\n"]
-    assert isinstance(seen[-1], Ended)
+    assert isinstance(seen[-1], JobEnded)
     assert seen[-1].job["status"]["phase"] == "Succeeded"
     assert [event.job["status"]["phase"] for event in seen if isinstance(event, JobChanged)] == ["Pending", "Succeeded"]
 
@@ -52,7 +52,7 @@ def test_a_job_that_ended_before_is_read_and_over(stage, session, job_object, po
     seen = list(session.job("digits").follow())
 
     assert texts(seen) == [b"boom\n"]
-    assert isinstance(seen[-1], Ended)
+    assert isinstance(seen[-1], JobEnded)
 
 
 def test_a_long_log_is_read_to_its_end_however_long_ago_the_job_ended(
@@ -81,7 +81,7 @@ def test_a_log_that_stands_still_does_not_hold_up_the_end(stage, session, job_ob
     is_over.set()
 
     assert texts(seen) == [b"one\n"]
-    assert isinstance(seen[-1], Ended)
+    assert isinstance(seen[-1], JobEnded)
 
 
 def test_a_broken_log_goes_on_where_it_broke(stage, session, job_object, pod_object):
@@ -196,7 +196,7 @@ def test_a_deleted_job_ends_without_a_job(stage, session, job_object):
             stage.drop(JOBS, "digits")
         last = event
 
-    assert last == Ended(job=None)
+    assert last == JobEnded(job=None)
 
 
 def test_a_watch_that_is_cut_is_taken_up_again(stage, session, job_object):

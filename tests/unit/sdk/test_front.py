@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from paceline.client.requests import Response
-from paceline.sdk.local_proxy import LocalProxy, Site
+from paceline.sdk.local_proxy import LocalProxy, ProxiedSite
 
 PAGE = "/t9k/tensorboards/projects/default/name/demo/"
 PROXY = "/api/v1/namespaces/default/services/tb-demo:http/proxy"
@@ -46,13 +46,13 @@ def line():
 
 @pytest.fixture
 def front(line):
-    with opened(line, Site(page=PAGE)) as front:
+    with opened(line, ProxiedSite(page=PAGE)) as front:
         yield front
 
 
 @pytest.fixture
 def desk(line):
-    with opened(line, Site(page=f"{BASE}/lab", token="to/ken", key="let-me-in")) as front:
+    with opened(line, ProxiedSite(page=f"{BASE}/lab", token="to/ken", key="let-me-in")) as front:
         yield front
 
 

@@ -3,12 +3,12 @@
 import pytest
 from tests.unit.sdk.conftest import JOBS, NODES
 
-from paceline.cli.commands.jobs.logs import Wanted, chunks
+from paceline.cli.commands.jobs.logs import LogArguments, chunks
 from paceline.errors import NotFound
 from paceline.sdk.results import results_of
 
 ASKED = {
-    "its log": lambda session: list(chunks(session, "digist", Wanted())),
+    "its log": lambda session: list(chunks(session, "digist", LogArguments())),
     "its results": lambda s: results_of(s, "digist"),
 }
 

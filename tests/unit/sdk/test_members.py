@@ -7,24 +7,24 @@ import pytest
 
 from paceline.model.gang import ReplicaId
 from paceline.sdk.follow import ReplicaSelector
-from paceline.sdk.job_summary import exit_words
+from paceline.sdk.job_summary import describe_exit_code
 from paceline.sdk.replica_pods import (
-    MemberPod,
+    ReplicaPod,
     first_failed,
-    last_tries,
+    last_attempts,
     latest,
-    leader_place,
-    member_pod,
-    member_pods,
+    leader_id,
     no_log,
-    previous_tries,
+    previous_attempts,
+    replica_pod,
+    replica_pods,
 )
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def pod(role, index, attempt=0, *, phase="Running", ended=None, **more):
-    return MemberPod(
+    return ReplicaPod(
         name=f"digits-1a2b3-{role}-{index}" + (f"-r{attempt}" if attempt else ""),
         place=ReplicaId(role, index),
         attempt=attempt,
@@ -45,8 +45,8 @@ def container(**state):
 
 
 def test_a_pod_without_a_place_is_no_member():
-    assert member_pod({"metadata": {"name": "stray"}}) is None
-    assert member_pod(wire(index="x")) is None
+    assert replica_pod({"metadata": {"name": "stray"}}) is None
+    assert replica_pod(wire(index="x")) is None
 
 
 def test_a_failed_pod_tells_code_reason_and_times():
@@ -56,7 +56,7 @@ def test_a_failed_pod_tells_code_reason_and_times():
         "startedAt": "2030-01-01T11:00:00Z",
         "finishedAt": "2030-01-01T12:00:00Z",
     }
-    found = member_pod(
+    found = replica_pod(
         wire(phase="Failed", containerStatuses=[container(terminated=ended)], labels={"job-role": "master"})
     )
 
@@ -70,7 +70,7 @@ def test_a_failed_pod_tells_code_reason_and_times():
 def test_the_first_bad_container_gives_the_exit_code():
     codes = [container(terminated={"exitCode": code}) for code in (0, 3, 4)]
 
-    assert member_pod(wire(phase="Failed", containerStatuses=codes)).exit_code == 3
+    assert replica_pod(wire(phase="Failed", containerStatuses=codes)).exit_code == 3
 
 
 WAITS = {
@@ -101,18 +101,18 @@ WAITS = {
 
 @pytest.mark.parametrize(("status", "why"), WAITS.values(), ids=WAITS)
 def test_why_a_pod_waits(status, why):
-    found = member_pod(wire(**status))
+    found = replica_pod(wire(**status))
 
     assert (found.reason, found.message) == why
 
 
 def test_a_waiting_pod_has_no_log_and_a_running_one_has():
-    assert not member_pod(wire(containerStatuses=[container(waiting={})])).has_started
-    assert member_pod(wire(containerStatuses=[container(running={})])).has_started
+    assert not replica_pod(wire(containerStatuses=[container(waiting={})])).has_started
+    assert replica_pod(wire(containerStatuses=[container(running={})])).has_started
 
 
 def test_pods_are_ordered_by_place_then_try():
-    pods = member_pods(
+    pods = replica_pods(
         [wire(index="10"), wire(index="2"), wire(role="master"), wire(labels={"paceline.dev/attempt": "1"})]
     )
 
@@ -125,9 +125,9 @@ def test_pods_are_ordered_by_place_then_try():
 
 
 def test_the_marked_member_leads_and_else_the_first():
-    assert leader_place([pod("worker", 0), pod("chief", 0)]) == ReplicaId("chief", 0)
-    assert leader_place([pod("chief", 0), pod("worker", 0, is_leader=True)]) == ReplicaId("worker", 0)
-    assert leader_place([]) is None
+    assert leader_id([pod("worker", 0), pod("chief", 0)]) == ReplicaId("chief", 0)
+    assert leader_id([pod("chief", 0), pod("worker", 0, is_leader=True)]) == ReplicaId("worker", 0)
+    assert leader_id([]) is None
 
 
 def test_the_last_try_of_every_member_counts():
@@ -139,15 +139,15 @@ def test_the_last_try_of_every_member_counts():
 def test_a_try_that_has_not_started_has_no_log_yet():
     pods = [pod("worker", 0, phase="Failed"), pod("worker", 0, 1, phase="Pending")]
 
-    assert [each.attempt for each in last_tries(pods)] == [0]
+    assert [each.attempt for each in last_attempts(pods)] == [0]
 
 
 def test_the_try_before_the_last_is_an_earlier_pod_or_the_same_pod_restarted():
     twice = [pod("worker", 0, phase="Failed"), pod("worker", 0, 1), pod("worker", 1)]
-    assert [each.attempt for each in previous_tries(twice)] == [0]
+    assert [each.attempt for each in previous_attempts(twice)] == [0]
 
     in_place = [pod("worker", 0, restarts=2)]
-    assert previous_tries(in_place) == tuple(in_place)
+    assert previous_attempts(in_place) == tuple(in_place)
 
 
 def test_the_pod_that_failed_first_is_the_root_cause():
@@ -173,7 +173,7 @@ CHOICES = {
 def test_whose_log_is_meant(choice, places):
     pods = [pod("chief", 0, is_leader=True), pod("worker", 0), pod("worker", 1)]
 
-    assert sorted(map(str, choice.places(pods, leader_place(pods)))) == places
+    assert sorted(map(str, choice.places(pods, leader_id(pods)))) == places
 
 
 def test_no_pods_means_no_choice():
@@ -193,7 +193,7 @@ EXITS = {
 
 @pytest.mark.parametrize(("code", "words"), EXITS.items())
 def test_an_exit_code_names_its_signal(code, words):
-    assert exit_words(code) == words
+    assert describe_exit_code(code) == words
 
 
 def test_why_there_is_no_log():
@@ -209,7 +209,7 @@ def test_why_there_is_no_log():
 
 def test_h47_a_pod_whose_first_container_has_no_image_says_so():
     waits = {"waiting": {"reason": "ImagePullBackOff", "message": "image 'a:1' is mapped to no environment"}}
-    found = member_pod(
+    found = replica_pod(
         wire(
             phase="Pending",
             initContainerStatuses=[{"name": "paceline-install", "state": waits}],
@@ -222,7 +222,7 @@ def test_h47_a_pod_whose_first_container_has_no_image_says_so():
 
 def test_how_a_sidecar_was_ended_says_nothing_about_its_pod():
     ended = {"terminated": {"exitCode": 143, "reason": "Error"}}
-    found = member_pod(
+    found = replica_pod(
         wire(
             phase="Succeeded",
             initContainerStatuses=[{"name": "paceline-output", "state": ended}],

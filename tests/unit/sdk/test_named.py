@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.sdk.volumes import Bucket, Volumes
+from paceline.sdk.volumes import BucketOptions, Volumes
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def test_a_bucket_that_cannot_be_is_refused_and_no_key_is_shown(stage, volumes, 
     url, endpoint, option = case
 
     with pytest.raises(Invalid) as caught:
-        volumes.create_bucket("tfoss", Bucket(url=url, endpoint=endpoint))
+        volumes.create_bucket("tfoss", BucketOptions(url=url, endpoint=endpoint))
     assert [fault.path for fault in caught.value.faults] == [option]
     assert "very-secret" not in str(caught.value)
     assert stage.objects == {}
 
 
 def test_a_key_is_not_in_what_a_bucket_prints():
-    assert "very-secret" not in repr(Bucket(url="s3://team", key_id="AKIA", key_secret="very-secret"))
+    assert "very-secret" not in repr(BucketOptions(url="s3://team", key_id="AKIA", key_secret="very-secret"))
 
 
 @pytest.mark.parametrize("size", ["lots", "0", "-1Gi", ""])

@@ -4,7 +4,7 @@ import pytest
 
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
-from paceline.sdk.apps.values import ValueOverrides, changed_values, read_values_file, refuse_unchanged, render
+from paceline.sdk.apps.values import ValueOverrides, changed_values, read_values_file, reject_unchanged, render
 
 
 def file(tmp_path, text, name="values.yaml"):
@@ -67,6 +67,6 @@ def test_a_change_that_changes_nothing_is_refused():
     same = render("mnist", template, {**template.defaults()})
     other = render("mnist", template, {**template.defaults(), "mountPath": "/x"})
 
-    refuse_unchanged(before, other, 1)
+    reject_unchanged(before, other, 1)
     with pytest.raises(AlreadyExists, match="paceline rerun mnist"):
-        refuse_unchanged(before, same, 1)
+        reject_unchanged(before, same, 1)

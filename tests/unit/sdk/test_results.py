@@ -20,8 +20,8 @@ from paceline.sdk.results import (
     Uploader,
     UploadLog,
     files_below,
-    hear,
     read_log,
+    read_upload_logs,
     results_of,
 )
 
@@ -48,7 +48,7 @@ def keeper(log, attempt=0, *, is_errand=False, place=WORKER):
 
 
 def told(*keepers):
-    return hear(keepers, {})[WORKER]
+    return read_upload_logs(keepers, {})[WORKER]
 
 
 @given(st.lists(NAMES, unique=True), st.integers(0, 2**63 - 1), st.integers(0, 2**33))
@@ -119,7 +119,7 @@ def test_the_errand_that_copied_the_rest_has_the_last_word():
 
 def test_a_list_that_lacks_files_says_so():
     found = UploadLog(member="worker-0")
-    found.hear(line("a") + b"3 files, 9 bytes, are in there\n")
+    found.add(line("a") + b"3 files, 9 bytes, are in there\n")
 
     assert "only 1 of them are listed" in found.sentence()
     assert ".paceline/manifest.json" in found.sentence()

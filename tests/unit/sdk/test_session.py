@@ -274,12 +274,12 @@ def test_what_does_not_go_is_not_waited_for_longer_than_was_said(stage, session,
 def test_a_watch_gives_what_is_there_and_then_every_change(stage, session, job_object):
     stage.put(JOBS, job_object())
     seen = []
-    for news in session.watch(session.kinds.jobs()):
-        seen.append((news.object["status"]["phase"], news.is_gone))
+    for event in session.watch(session.kinds.jobs()):
+        seen.append((event.object["status"]["phase"], event.is_gone))
         if len(seen) == 1:
             stage.put(JOBS, job_object(phase="Running"))
             stage.drop(JOBS, "digits")
-        if news.is_gone:
+        if event.is_gone:
             break
 
     assert seen == [("Pending", False), ("Running", False), ("Running", True)]

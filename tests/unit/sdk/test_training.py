@@ -5,23 +5,25 @@ from tests.unit.sdk.conftest import CONFIG_MAPS, SECRETS
 
 from paceline.errors import AlreadyExists, Invalid, PacelineError
 from paceline.model.well_known_labels import APP
-from paceline.sdk.submission.train import Plan, give_source, submit
+from paceline.sdk.submission.train import TrainingPlan, submit, upload_source
 
 
 def plan():
     git = {"url": "https://example.org/code.git", "revision": "", "directory": ""}
-    return Plan(name="mnist", values={"git": git, "command": "true"}, git_user="me", password="correct-horse")
+    return TrainingPlan(name="mnist", values={"git": git, "command": "true"}, git_user="me", password="correct-horse")
 
 
 def named(**told):
-    return Plan(name="mnist", code="mine", values={"git": {"url": "", "revision": "", **told}, "command": "true"})
+    return TrainingPlan(
+        name="mnist", repo="mine", values={"git": {"url": "", "revision": "", **told}, "command": "true"}
+    )
 
 
 def test_what_is_told_beside_a_name_of_code_comes_first():
     saved = {"url": "https://example.org/code.git", "revision": "v1", "directory": "train", "secret": "keys"}
 
-    assert named().with_code(saved).values["git"] == saved
-    assert named(revision="main").with_code(saved).values["git"] == {**saved, "revision": "main"}
+    assert named().with_repo(saved).values["git"] == saved
+    assert named(revision="main").with_repo(saved).values["git"] == {**saved, "revision": "main"}
 
 
 def test_a_training_with_named_code_is_checked_before_the_name_is_looked_up():
@@ -41,14 +43,14 @@ def test_a_secret_of_somebody_else_is_left_alone(stage, session):
     there(stage)
 
     with pytest.raises(AlreadyExists, match="secret mnist-git is there and belongs to somebody else"):
-        give_source(session, plan())
+        upload_source(session, plan())
     assert (stage.patched, stage.deleted) == ([], [])
 
 
 def test_a_secret_of_an_earlier_try_takes_the_new_password(stage, session):
     there(stage, **{APP: "mnist"})
 
-    give_source(session, plan())
+    upload_source(session, plan())
 
     assert stage.patched == [{"stringData": {"username": "me", "password": "correct-horse"}}]
 
@@ -58,7 +60,7 @@ def test_a_refused_training_takes_back_what_was_made_for_it_and_nothing_else(sta
     if not is_new:
         there(stage, **{APP: "mnist"})
     stage.refused.add("mnist")
-    ready = give_source(session, plan())
+    ready = upload_source(session, plan())
 
     with pytest.raises(PacelineError):
         submit(session, ready)
@@ -67,9 +69,9 @@ def test_a_refused_training_takes_back_what_was_made_for_it_and_nothing_else(sta
 
 def test_code_is_not_taken_from_a_config_map_of_somebody_else(stage, session, tmp_path):
     (tmp_path / "train.py").write_text("print(1)")
-    code = Plan(name="mnist", values={"command": "python3 train.py"}, path=str(tmp_path / "train.py"))
-    name = give_source(session, code).values["archive"]["configMap"]
+    code = TrainingPlan(name="mnist", values={"command": "python3 train.py"}, path=str(tmp_path / "train.py"))
+    name = upload_source(session, code).values["archive"]["configMap"]
     stage.put(CONFIG_MAPS, {"metadata": {"name": name, "namespace": "default"}})
 
     with pytest.raises(AlreadyExists, match="belongs to somebody else"):
-        give_source(session, code)
+        upload_source(session, code)

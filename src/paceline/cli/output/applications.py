@@ -7,13 +7,13 @@ from typing import Any
 from paceline.apimachinery.builtin.printers.network import reached_cells
 from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.apimachinery.pods import container_statuses_of, sidecars_of
-from paceline.cli.output.console import Output
+from paceline.cli.output.console import TextOutput
 from paceline.cli.output.table import age, pairs, short, table
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
 from paceline.model.job_status import ReplicaPhase
-from paceline.sdk.apps.app import AppRef, Revision, belongings_of, status_of
+from paceline.sdk.apps.app import AppRef, Revision, resources_of_app, status_of
 from paceline.sdk.apps.values import changed_values
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
@@ -25,7 +25,7 @@ CTIME = "%a %b %e %H:%M:%S %Y"
 MAX_CHANGES = 3
 
 
-def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) -> None:
+def print_status(session: Session, ref: AppRef, *, to: TextOutput, now: datetime) -> None:
     """Print the summary of an application, then its resources by kind."""
     app = ref.read()
     status = status_of(app)
@@ -51,7 +51,7 @@ def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) ->
         to.line(f"==> {title}")
         to.lines(table(header, rows))
         to.line()
-    say_notes(ref, status.url, job, to=to)
+    print_notes(ref, status.url, job, to=to)
 
 
 def current_job(session: Session, ref: AppRef) -> JobRef | None:
@@ -69,7 +69,7 @@ Cells = Callable[[Object], Row]
 
 def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetime) -> Iterator[Group]:
     """Yield the resources of an application by kind, as table rows."""
-    mine = belongings_of(session.cluster, ref, job)
+    mine = resources_of_app(session.cluster, ref, job)
     groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
         ("v1/PersistentVolumeClaim", ("NAME", "STATUS", "VOLUME", "CAPACITY"), mine.claims, claim_cells),
@@ -81,13 +81,13 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
             rows = [(name_of(obj), *cells(obj), age(created_of(obj), now)) for obj in objects]
             yield title, (*header, "AGE"), rows
     if job is not None:
-        yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job.read(), now)
+        yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), replica_rows(job.read(), now)
     if mine.pods:
         rows = [(name_of(pod), *pod_cells(pod), age(created_of(pod), now)) for pod in mine.pods]
         yield "v1/Pod(related)", ("NAME", "READY", "STATUS", "RESTARTS", "AGE"), rows
 
 
-def member_rows(job: Object, now: datetime) -> list[Row]:
+def replica_rows(job: Object, now: datetime) -> list[Row]:
     """Return one row per replica: desired and succeeded. A single replica is shown without its index."""
     since, tasks = age(created_of(job), now), job_status(job).tasks
     members = [
@@ -133,7 +133,7 @@ def board_cells(board: Object) -> Row:
     return str(desired), str(int(is_ready)), image, str(status.get("address") or "<none>")
 
 
-def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
+def print_notes(ref: AppRef, url: str, job: JobRef | None, *, to: TextOutput) -> None:
     """Print the commands to try next."""
     to.line("NOTES:")
     if job is not None:

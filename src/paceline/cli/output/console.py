@@ -18,7 +18,7 @@ PHASES = {
 }
 
 
-class Output:
+class TextOutput:
     """One output stream: results go to stdout, everything else to stderr."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -63,29 +63,29 @@ class Output:
         self._stream.flush()
 
 
-def out() -> Output:
+def out() -> TextOutput:
     """Return the stream for results."""
-    return Output(sys.stdout)
+    return TextOutput(sys.stdout)
 
 
-def err() -> Output:
+def err() -> TextOutput:
     """Return the stream for messages."""
-    return Output(sys.stderr)
+    return TextOutput(sys.stderr)
 
 
-def say_error(message: str) -> None:
+def print_error(message: str) -> None:
     """Print an error message."""
     stream = err()
     stream.raw(f"{stream.paint('error:', 'red')} {plain(message)}\n")
 
 
-def say_warning(message: str) -> None:
+def print_warning(message: str) -> None:
     """Print a warning."""
     stream = err()
     stream.raw(f"{stream.paint('warning:', 'yellow')} {plain(message)}\n")
 
 
-def say_hint(message: str) -> None:
+def print_hint(message: str) -> None:
     """Print a hint."""
     err().line(f"hint: {message}", "dim")
 

@@ -6,24 +6,24 @@ from datetime import datetime
 from paceline.apimachinery.meta import Object, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.cli.output import formats
-from paceline.cli.output.console import Output
-from paceline.cli.output.job_outcome import folders, say_failure, stages_table, values_of
+from paceline.cli.output.console import TextOutput
+from paceline.cli.output.job_outcome import folders, print_failure, stages_table, values_of
 from paceline.cli.output.table import age, pairs, share, short, size, table
 from paceline.errors import Invalid, PacelineError
 from paceline.model.gang import Gang
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.client import Session
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import ResourceKind
 from paceline.sdk.job import JobRef, happened_at, in_order
 from paceline.sdk.job_summary import created_of, duration_of, reason_of, replicas_of, status_of
-from paceline.sdk.replica_pods import MemberPod
-from paceline.sdk.usage import filled_claims
+from paceline.sdk.replica_pods import ReplicaPod
+from paceline.sdk.usage import claim_usages
 
 
-def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+def describe_job(session: Session, ref: JobRef, job: Object, *, to: TextOutput, now: datetime) -> None:
     """Print the details of a job."""
     status = status_of(job)
-    to.lines(pairs(job_facts(job, status, now)))
+    to.lines(pairs(summary_rows(job, status, now)))
     section(to, "Files", files_table(session, job))
     section(to, "Replicas", replicas_table(ref.pods(), now))
     section(to, "Stages", stages_table(status))
@@ -31,11 +31,11 @@ def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now:
     if status.phase is Phase.FAILED or status.failure is not None:
         to.line()
         to.line("Failure:" if status.phase is Phase.FAILED else "Last failure:")
-        say_failure(ref, job, to=to)
-    section(to, "Events", events_table(ref.happenings(), now))
+        print_failure(ref, job, to=to)
+    section(to, "Events", events_table(ref.events(), now))
 
 
-def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now: datetime) -> None:
+def describe_other(session: Session, kind: ResourceKind, obj: Object, *, to: TextOutput, now: datetime) -> None:
     """Print an object of any kind as YAML, with its events."""
     shown = {key: value for key, value in obj.items() if key != "metadata"}
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
@@ -49,7 +49,7 @@ def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now
 def use_table(session: Session, claim: Object) -> list[str]:
     """Return how full a claim is, if a node measures it."""
     try:
-        claims = filled_claims(session.cluster, namespace_of(claim))
+        claims = claim_usages(session.cluster, namespace_of(claim))
     except PacelineError:
         # On other clusters, users may not be allowed to read from nodes.
         return []
@@ -60,7 +60,7 @@ def use_table(session: Session, claim: Object) -> list[str]:
     return pairs([("Used", f"{size(used)} of {size(capacity)} ({share(used, capacity)})")])
 
 
-def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
+def summary_rows(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
     """Return the summary at the top."""
     ready, desired = replicas_of(job)
     lasted = duration_of(status, now)
@@ -140,7 +140,7 @@ def moment(when: datetime | None, now: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S} UTC ({age(when, now)} ago)" if when else ""
 
 
-def replicas_table(pods: Iterable[MemberPod], now: datetime) -> list[str]:
+def replicas_table(pods: Iterable[ReplicaPod], now: datetime) -> list[str]:
     """Return one row per attempt of every replica."""
     rows = [
         (
@@ -192,7 +192,7 @@ def events_table(events: Iterable[Object], now: datetime) -> list[str]:
     return table(("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"), rows) if rows else []
 
 
-def section(to: Output, title: str, lines: Iterable[str]) -> None:
+def section(to: TextOutput, title: str, lines: Iterable[str]) -> None:
     """Print an indented block with a title, or nothing if there are no lines."""
     shown = list(lines)
     if not shown:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object
-from paceline.cli.output.console import PHASES, Output
+from paceline.cli.output.console import PHASES, TextOutput
 from paceline.cli.output.table import columns, cut, stopwatch
 from paceline.effects import Clock
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
-from paceline.sdk.follow import Ended, Event, JobChanged, Logged, PodsChanged, Tick
+from paceline.sdk.follow import Event, JobChanged, JobEnded, Logged, PodsChanged, Tick
 from paceline.sdk.job_summary import phase_of, reason_of, replicas_of
 from paceline.sdk.logs.sources import Lost
-from paceline.sdk.replica_pods import MemberPod, waiting_of
+from paceline.sdk.replica_pods import ReplicaPod, waiting_of
 
 CLEAR = "\r\x1b[2K"
 # The minimum time between two redraws of the status line.
@@ -24,7 +24,7 @@ REDRAW_SECONDS = 0.1
 class Screen:
     """Log lines go to `out`, everything else to `err`; on a terminal the last line of `err` is the status line."""
 
-    def __init__(self, out: Output, err: Output, monotonic: Callable[[], float]) -> None:
+    def __init__(self, out: TextOutput, err: TextOutput, monotonic: Callable[[], float]) -> None:
         self._out, self._err, self._monotonic = out, err, monotonic
         self._is_drawn = False
         self._drawn_at = float("-inf")
@@ -35,7 +35,7 @@ class Screen:
         return self._err.is_tty
 
     @property
-    def err(self) -> Output:
+    def err(self) -> TextOutput:
         """Return the stream of the notes, for its colours."""
         return self._err
 
@@ -69,7 +69,7 @@ class Screen:
             self._is_drawn = False
 
 
-def fit(parts: list[tuple[str, str]], out: Output) -> str:
+def fit(parts: list[tuple[str, str]], out: TextOutput) -> str:
     """Join coloured parts into one line that does not wrap; the end is cut first."""
     room = shutil.get_terminal_size().columns - 1
     shown = []
@@ -171,7 +171,7 @@ class FollowView:
     def __init__(self, name: str, screen: Screen, clock: Clock, *, has_prefix: bool) -> None:
         self._name, self._screen, self._clock, self._has_prefix = name, screen, clock, has_prefix
         self._job: Object = {}
-        self._pods: tuple[MemberPod, ...] = ()
+        self._pods: tuple[ReplicaPod, ...] = ()
         self._progress: Progress | None = None
         self._printed = LastPrinted()
         self._state, self._state_since = "", 0.0
@@ -193,7 +193,7 @@ class FollowView:
                 self._say_lost()
             case Tick():
                 self._turn += 1
-            case Ended():
+            case JobEnded():
                 self._screen.close()
                 return
         self._say_state()

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.cli.output.console import escaped
 from paceline.cli.output.table import age, short
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import ResourceKind
 from paceline.sdk.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
 
 JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "AGE", "REASON")
@@ -49,7 +49,7 @@ def listed(objects: Sequence[Object], *, is_one: bool) -> Object:
     return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(objects)}
 
 
-def names(kinds: Iterable[tuple[Kind, Object]]) -> list[str]:
+def names(kinds: Iterable[tuple[ResourceKind, Object]]) -> list[str]:
     """Return KIND/NAME of every object, the form that other commands accept."""
     return [f"{kind.singular}/{name_of(obj)}" for kind, obj in kinds]
 

@@ -6,20 +6,20 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object
-from paceline.cli.output.console import Output
+from paceline.cli.output.console import TextOutput
 from paceline.cli.output.table import short, table
 from paceline.errors import PacelineError
 from paceline.model.job_status import Failure, JobStatus, Phase
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import PLAIN_REASONS, claims_of, duration_of, exit_words, reason_of, status_of
+from paceline.sdk.job_summary import PLAIN_REASONS, claims_of, describe_exit_code, duration_of, reason_of, status_of
 from paceline.sdk.logs.sources import LogOptions
-from paceline.sdk.replica_pods import MemberPod, first_failed
+from paceline.sdk.replica_pods import ReplicaPod, first_failed
 
 LAST_LINES = 20
 
 
-def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+def print_outcome(session: Session, ref: JobRef, job: Object, *, to: TextOutput, now: datetime) -> None:
     """Print how the job ended."""
     status = status_of(job)
     lasted = duration_of(status, now)
@@ -33,53 +33,52 @@ def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: d
         )
         return
     to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}", "red")
-    failed = say_failure(ref, job, to=to)
+    failed = print_failure(ref, job, to=to)
     whose = f" --role {failed.place.role} --index {failed.place.index}" if failed else ""
     to.line(f"  look at: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
 
 
-def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
+def print_failure(ref: JobRef, job: Object, *, to: TextOutput) -> ReplicaPod | None:
     """Print why the job failed, which pod failed, and its last log lines."""
     pod, reason = failed_pod(ref, job), reason_of(job)
     if reason and (pod is None or pod.name not in reason):
         to.line(f"  {reason}")
     if pod is None:
         failure = status_of(job).failure
-        say_lines(failure.pod if failure else "", kept_lines(failure), to=to)
+        print_log_tail(failure.pod if failure else "", archived_lines(failure), to=to)
         return None
     failure = status_of(job).failure
     mine = failure if failure and failure.pod == pod.name else None
     if mine is not None and mine.message and not pod.has_started:
         to.lines(stage_failure(mine))
         return pod
-    reason_suffix = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
-    to.line(
-        f"  {pod.name} ended with {exit_words(pod.exit_code)}{reason_suffix}{': ' + pod.message if pod.message else ''}"
-    )
-    say_lines(str(pod.place), last_lines(ref, pod) or kept_lines(mine), to=to)
+    reason = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
+    message = f": {pod.message}" if pod.message else ""
+    to.line(f"  {pod.name} ended with {describe_exit_code(pod.exit_code)}{reason}{message}")
+    print_log_tail(str(pod.place), last_lines(ref, pod) or archived_lines(mine), to=to)
     return pod
 
 
 def stage_failure(failure: Failure) -> list[str]:
     """Return the lines about a stage that failed before the command started, with the message of the failed tool."""
     stage = f"the stage {failure.container.removeprefix(OURS)}" if failure.container else "a stage before its command"
-    headline = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
+    headline = f"  {failure.pod} failed at {stage} with {describe_exit_code(failure.exit_code)}:"
     return [headline, *(f"    {line}" for line in failure.message.splitlines())]
 
 
-def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:
+def print_log_tail(whose: str, lines: list[bytes], *, to: TextOutput) -> None:
     """Print the last lines of a log, if any."""
     if lines:
         to.line(f"  the last lines of {whose}:")
         to.log(b"".join(b"    " + line + b"\n" for line in lines))
 
 
-def kept_lines(failure: Failure | None) -> list[bytes]:
+def archived_lines(failure: Failure | None) -> list[bytes]:
     """Return the log lines that the status holds of a failed pod, which may be deleted."""
     return [line.encode() for line in (failure.last_lines or ())] if failure else []
 
 
-def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
+def failed_pod(ref: JobRef, job: Object) -> ReplicaPod | None:
     """Return the pod that caused the failure: the one named in the status, or the first that failed."""
     pods = ref.pods()
     failure = status_of(job).failure
@@ -87,7 +86,7 @@ def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
     return named or first_failed(pods)
 
 
-def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
+def last_lines(ref: JobRef, pod: ReplicaPod) -> list[bytes]:
     """Return the last lines of a pod's log, or an empty list if it cannot be read."""
     ask = LogOptions(is_followed=False, tail=LAST_LINES)
     with contextlib.suppress(PacelineError):

@@ -72,7 +72,7 @@ def without_gpu(obj: Object) -> str:
     """Return the command that switches an application to training without GPUs; empty if its template has none."""
     template = read_app(obj).template
     setting = find(template.name).without_gpu if template is not None else ""
-    return f"paceline upgrade {name_of(obj)} --set {setting}" if setting else ""
+    return f"paceline app upgrade {name_of(obj)} --set {setting}" if setting else ""
 
 
 def digest_of(obj: Object) -> str:

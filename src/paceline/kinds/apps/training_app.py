@@ -22,7 +22,7 @@ DEFAULT_HISTORY = 10
 class TemplateRef(Part, frozen=True, kw_only=True):
     """The template that creates a job from values."""
 
-    name: Annotated[str, about("Name of the template; `paceline template list` lists them.")]
+    name: Annotated[str, about("Name of the template; `paceline app template list` lists them.")]
     version: Annotated[str, about("Version of the template that the values were written for.")] = ""
 
 
@@ -43,7 +43,7 @@ class TrainingApp(Part, frozen=True, kw_only=True):
         Annotated[
             Free,
             Meta(
-                description="Values for the template; `paceline template show NAME` explains them.",
+                description="Values for the template; `paceline app template show NAME` explains them.",
                 extra_json_schema={"x-kubernetes-preserve-unknown-fields": True},
             ),
         ]

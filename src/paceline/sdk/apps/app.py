@@ -8,13 +8,13 @@ from paceline.client.interface import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Colle
 from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
 from paceline.model.app_status import AppStatus, RecordStatus
-from paceline.sdk.discovery import SERVICE_GROUP, Kind
+from paceline.sdk.discovery import SERVICE_GROUP, ResourceKind
 from paceline.sdk.job import JobRef
 
 OWN_GROUP, VERSION = "paceline.dev", "v1beta1"
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural="trainingapps")
 RECORDS = Collection(group=OWN_GROUP, version=VERSION, plural="jobrecords")
-KIND = Kind(where=APPS, kind="TrainingApp", singular="trainingapp", short_names=("app", "apps"))
+KIND = ResourceKind(where=APPS, kind="TrainingApp", singular="trainingapp", short_names=("app", "apps"))
 # Number of tries when the controller updates the application at the same time.
 CHANGE_TRIES = 10
 
@@ -160,7 +160,7 @@ class AppResources:
     pods: tuple[Object, ...]
 
 
-def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> AppResources:
+def resources_of_app(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> AppResources:
     """Return all resources that an application owns, directly or through its job and TensorBoard."""
     here = Select(namespace=app.namespace)
 

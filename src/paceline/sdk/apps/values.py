@@ -106,7 +106,7 @@ def is_same(app: Object, other: Object) -> bool:
     return expand.digest_of(app) == expand.digest_of(other)
 
 
-def refuse_unchanged(current: Object, updated: Object, revision: int) -> None:
+def reject_unchanged(current: Object, updated: Object, revision: int) -> None:
     """Raise AlreadyExists if an update changes nothing."""
     if is_same(current, updated):
         name = current["metadata"]["name"]

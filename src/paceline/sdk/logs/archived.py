@@ -15,12 +15,12 @@ from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogOptions, LogTry, Read, Said, reading, whole_lines
-from paceline.sdk.replica_pods import MemberPod, latest, leader_place, member_pod
+from paceline.sdk.logs.sources import LogChunk, LogOptions, LogSource, Read, reading, whole_lines
+from paceline.sdk.replica_pods import ReplicaPod, latest, leader_id, replica_pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastPod:
+class ArchivedPod:
     """A deleted pod."""
 
     node: str
@@ -35,17 +35,17 @@ class PastPod:
     pruned_at: str
     labels: Mapping[str, str]
     # None if its labels do not name a replica.
-    member: MemberPod | None
+    member: ReplicaPod | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class LogArchiveReader:
     """The archived pods of one namespace."""
 
     cluster: DirectCluster
     namespace: str
 
-    def pods(self, *, job: str = "", pod: str = "") -> tuple[PastPod, ...]:
+    def pods(self, *, job: str = "", pod: str = "") -> tuple[ArchivedPod, ...]:
         """Return deleted pods of a job or of a name, the latest first; none if nodes cannot be accessed."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
         pods = []
@@ -65,13 +65,13 @@ class History:
         except Forbidden:
             return ()
 
-    def job_logs(self, pods: Sequence[PastPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
+    def job_logs(self, pods: Sequence[ArchivedPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
         """Return the log of each replica of the latest job of that name; raise NotFound if there is none."""
         # The latest pod comes first: an earlier job may have had the same name.
         mine = [entry for entry in pods if entry.owner == pods[0].owner]
         by_name = {entry.name: entry for entry in reversed(mine)}
         members = [entry.member for entry in by_name.values() if entry.member is not None]
-        places = choice.places(members, leader_place(members))
+        places = choice.places(members, leader_id(members))
         selected = [entry for entry in members if entry.place in places]
         if ask.is_previous:
             last = {entry.place: entry for entry in latest(selected)}
@@ -82,11 +82,11 @@ class History:
         options = replace(ask, is_previous=False)
         return [self._member_log(member, by_name[member.name], options) for member in latest(selected)]
 
-    def _member_log(self, member: MemberPod, pod: PastPod, ask: LogOptions) -> Iterator[Logged]:
+    def _member_log(self, member: ReplicaPod, pod: ArchivedPod, ask: LogOptions) -> Iterator[Logged]:
         for text in self.pod_log(pod, ask):
             yield Logged(place=member.place, pod=member.name, text=text)
 
-    def pod_log(self, pod: PastPod, ask: LogOptions) -> Iterator[bytes]:
+    def pod_log(self, pod: ArchivedPod, ask: LogOptions) -> Iterator[bytes]:
         """Yield the log of a pod in complete lines; raise NotFound if it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
@@ -97,11 +97,11 @@ def _path(node: str, namespace: str) -> str:
     return f"{NODES.path('', node, 'proxy')}/history/{quote(namespace, safe='')}"
 
 
-def _read(node: str, entry: Mapping[str, Any]) -> PastPod:
+def _read(node: str, entry: Mapping[str, Any]) -> ArchivedPod:
     owner: Mapping[str, Any] = entry.get("owner") or {}
     labels: Mapping[str, str] = entry.get("labels") or {}
     as_pod: Object = {"metadata": {"name": entry["pod"], "labels": labels}}
-    return PastPod(
+    return ArchivedPod(
         node=node,
         namespace=str(entry["namespace"]),
         name=str(entry["pod"]),
@@ -111,7 +111,7 @@ def _read(node: str, entry: Mapping[str, Any]) -> PastPod:
         gone_at=str(entry["goneAt"]),
         pruned_at=str(entry.get("prunedAt") or ""),
         labels=labels,
-        member=member_pod(as_pod),
+        member=replica_pod(as_pod),
     )
 
 
@@ -122,7 +122,7 @@ def pod_log(session: Session, name: str, ask: LogOptions) -> Iterator[bytes]:
         yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)
         return
     with EventMux(session.dial) as feed:
-        feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")
+        feed.start(reading(LogSource(namespace=session.namespace, pod=name), ask), f"log of {name}")
         while not isinstance(item := feed.take(), Read):
-            if isinstance(item, Said):
+            if isinstance(item, LogChunk):
                 yield item.text

@@ -140,7 +140,7 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogTry:
+class LogSource:
     """A log to read: of one pod and one restart of its container."""
 
     namespace: str
@@ -184,10 +184,10 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class LogChunk:
     """Complete lines of one log."""
 
-    read: LogTry
+    read: LogSource
     text: bytes = field(repr=False)
 
 
@@ -195,7 +195,7 @@ class Said:
 class Read:
     """The end of a log was reached."""
 
-    read: LogTry
+    read: LogSource
 
 
 def watching(where: Collection, select: Select) -> Source:
@@ -225,7 +225,7 @@ def watching(where: Collection, select: Select) -> Source:
     return source
 
 
-def apply_news(objects: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
+def apply_change(objects: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
     """Return the objects by name after a list or a change."""
     if isinstance(item, Listed):
         return {name_of(obj): obj for obj in item.items}
@@ -235,7 +235,7 @@ def apply_news(objects: dict[str, Object], item: Listed | Changed) -> dict[str, 
     return {**objects, name_of(obj): obj}
 
 
-def reading(read: LogTry, ask: LogOptions) -> Source:
+def reading(read: LogSource, ask: LogOptions) -> Source:
     """Return a source that reads a log to its end, each line once."""
 
     def source(line: SourceContext) -> None:
@@ -255,18 +255,18 @@ def reading(read: LogTry, ask: LogOptions) -> Source:
             lines.resume()
             query = resumed(ask, lines.since)
         if text := lines.end():
-            line.put(Said(read=read, text=text))
+            line.put(LogChunk(read=read, text=text))
         line.put(Read(read=read))
 
     return source
 
 
-def _read_once(line: SourceContext, read: LogTry, lines: LogLines, query: dict[str, str]) -> bool:
+def _read_once(line: SourceContext, read: LogSource, lines: LogLines, query: dict[str, str]) -> bool:
     """Read until the stream ends; return True if the log has ended, too."""
     try:
         for chunk in line.cluster.stream(PODS.path(read.namespace, read.pod, "log"), query):
             if text := lines.feed(chunk):
-                line.put(Said(read=read, text=text))
+                line.put(LogChunk(read=read, text=text))
         return has_ended(line.cluster.get(PODS, read.namespace, read.pod), read.restarts)
     except NotFound:
         return True

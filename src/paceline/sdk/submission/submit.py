@@ -1,15 +1,16 @@
 """Creates the objects of a manifest: all of them, or none."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object, key_of, name_of, uid_of
+from paceline.client import requests, responses
 from paceline.client.sync import DirectCluster
 from paceline.errors import AlreadyExists, BadRequest, Invalid, PacelineError
-from paceline.sdk.discovery import Kind, Kinds
+from paceline.sdk.discovery import Kinds, ResourceKind
 from paceline.sdk.job import JobRef
 
 TOP_LEVEL = ("apiVersion", "kind", "metadata", "spec", "data", "status")
@@ -89,6 +90,7 @@ def called(value: object) -> str:
 
 
 # Kinds that may exist already: a second run reuses those of the first.
+CLAIM = "PersistentVolumeClaim"
 MAY_EXIST = frozenset({"persistentvolumeclaims", "namespaces"})
 
 
@@ -96,7 +98,7 @@ MAY_EXIST = frozenset({"persistentvolumeclaims", "namespaces"})
 class Created:
     """An object of a manifest that was created, or existed already."""
 
-    kind: Kind
+    kind: ResourceKind
     object: Object
     # It existed before and is used unchanged.
     was_there: bool = False
@@ -106,11 +108,11 @@ class Created:
         return f"{self.kind.singular}/{name_of(self.object)} {'exists' if self.was_there else 'created'}"
 
 
-Refer = Callable[[Kind, Object], JobRef]
+Refer = Callable[[ResourceKind, Object], JobRef]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class ObjectCreator:
     """Creates objects in a cluster."""
 
     cluster: DirectCluster
@@ -130,21 +132,37 @@ class Maker:
             raise
         return tuple(created)
 
-    def _kind_of(self, document: Document) -> Kind:
+    def check_all(self, documents: tuple[Document, ...]) -> Iterator[PacelineError]:
+        """Yield why the cluster would reject objects, by creating them in dry-run mode; existing names are allowed."""
+        claims = {name_of(document.object) for document in documents if document.object["kind"] == CLAIM}
+        for document in documents:
+            try:
+                kind = self._kind_of(document)
+                self._create(kind, document, is_dry_run=True)
+            except AlreadyExists:
+                continue
+            except Invalid as error:
+                # A claim in the same file does not exist yet, but is created before the job.
+                if faults := tuple(fault for fault in error.faults if fault.value not in claims):
+                    yield Invalid(faults, what=error.what)
+            except PacelineError as error:
+                yield error
+
+    def _kind_of(self, document: Document) -> ResourceKind:
         obj = document.object
         try:
             return self.kinds.of(obj["apiVersion"], obj["kind"])
         except Invalid as error:
             raise Invalid(error.faults, what=document.place) from error
 
-    def _create(self, kind: Kind, document: Document) -> Created:
+    def _create(self, kind: ResourceKind, document: Document, *, is_dry_run: bool = False) -> Created:
         obj = document.object
         if not kind.where.namespaced:
             metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
             obj = {**obj, "metadata": metadata}
         label = f"{kind.singular}/{name_of(obj)}"
         try:
-            stored = self.cluster.create(kind.where, obj)
+            stored = self._dry_run(kind, obj) if is_dry_run else self.cluster.create(kind.where, obj)
         except AlreadyExists as error:
             if kind.where.plural not in MAY_EXIST:
                 raise AlreadyExists(f"{document.place}: {label} exists already") from error
@@ -155,6 +173,10 @@ class Maker:
         except PacelineError as error:
             raise type(error)(f"{document.place}: {label}: {error}") from error
         return Created(kind=kind, object=stored, job=self.refer(kind, stored) if kind.is_job else None)
+
+    def _dry_run(self, kind: ResourceKind, obj: Object) -> Object:
+        request = requests.create(kind.where, obj)
+        return responses.read_object(self.cluster.send(replace(request, query=(*request.query, ("dryRun", "All")))))
 
     def _roll_back(self, created: list[Created]) -> None:
         for entry in reversed(created):

@@ -15,7 +15,7 @@ from paceline.kinds.apps.templates.model_training import TEMPLATE
 from paceline.kinds.apps.templates.values import merged
 from paceline.model.well_known_labels import APP
 from paceline.sdk.apps.app import APPS, KIND, status_of
-from paceline.sdk.apps.values import check, refuse_unchanged, render
+from paceline.sdk.apps.values import check, reject_unchanged, render
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.source_archive import Packed, pack
@@ -29,7 +29,7 @@ NO_URL = "https://example.org/looked-up-later.git"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class AppPiece:
     """An object that an application needs, and whether it was created for it."""
 
     where: Collection
@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """A training to run."""
 
     name: str
@@ -46,12 +46,12 @@ class Plan:
     # The local script or folder, if the code is not in a repository.
     path: str = ""
     # The name of a code repository, which is looked up in the cluster.
-    code: str = ""
+    repo: str = ""
     git_user: str = ""
     password: str = field(default="", repr=False)
     data: Mapping[str, str] = field(default_factory=dict)
     # Objects that the application needs. It becomes their owner once it exists.
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[AppPiece, ...] = ()
 
     def but(self, **changes: Any) -> Self:
         """Return a copy with changes."""
@@ -67,7 +67,7 @@ class Plan:
         values = {**self.values, **({"data": dict(self.data)} if self.data else {})}
         return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), values))
 
-    def with_code(self, saved: Mapping[str, str]) -> Self:
+    def with_repo(self, saved: Mapping[str, str]) -> Self:
         """Return the plan with a named code repository; options given explicitly take precedence."""
         explicit = {name: text for name, text in self.values["git"].items() if text}
         return self.but(values={**self.values, "git": {**saved, **explicit}})
@@ -78,8 +78,8 @@ class Plan:
         if self.path:
             archive = {"digest": NO_DIGEST, "configMap": "checked-later"}
             plan = self.but(values={**self.values, "archive": archive})
-        if self.code:
-            plan = self.with_code({"url": NO_URL})
+        if self.repo:
+            plan = self.with_repo({"url": NO_URL})
         check(plan.app())
 
 
@@ -97,7 +97,7 @@ def framework_of(script: str) -> tuple[str, str]:
     return BY_IMPORT[match[1]], f"it imports {match[1]}"
 
 
-def give_source(session: Session, plan: Plan) -> Plan:
+def upload_source(session: Session, plan: TrainingPlan) -> TrainingPlan:
     """Return the plan with its code uploaded, or with the secret for its repository created."""
     if plan.path:
         return _with_archive(session, plan, pack(plan.path))
@@ -114,7 +114,7 @@ def give_source(session: Session, plan: Plan) -> Plan:
     return plan.but(values={**plan.values, "git": git}, pieces=(piece,))
 
 
-def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
+def _with_archive(session: Session, plan: TrainingPlan, packed: Packed) -> TrainingPlan:
     name = f"{plan.stem}-source-{packed.digest.removeprefix('sha256:')[:10]}"
     manifest = packed.config_map(name, {APP: plan.stem})
     manifest["metadata"]["namespace"] = session.namespace
@@ -123,10 +123,10 @@ def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
     return plan.but(values={**plan.values, "archive": archive}, pieces=(piece,))
 
 
-def _create(session: Session, where: Collection, manifest: Object) -> Piece:
+def _create(session: Session, where: Collection, manifest: Object) -> AppPiece:
     """Create an object, or update it if it belongs to the same application; else raise AlreadyExists."""
     try:
-        return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
+        return AppPiece(where=where, object=session.cluster.create(where, manifest), is_new=True)
     except AlreadyExists:
         existing = session.cluster.get(where, *key_of(manifest))
     if labels_of(existing).get(APP) != labels_of(manifest)[APP]:
@@ -134,10 +134,10 @@ def _create(session: Session, where: Collection, manifest: Object) -> Piece:
         raise AlreadyExists(f"{label} is there and belongs to somebody else; choose another name for the application")
     if "stringData" in manifest:
         existing = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
-    return Piece(where=where, object=existing, is_new=False)
+    return AppPiece(where=where, object=existing, is_new=False)
 
 
-def submit(session: Session, plan: Plan) -> Object:
+def submit(session: Session, plan: TrainingPlan) -> Object:
     """Create the application, which then owns its pieces; if it is rejected, delete the new ones."""
     app = plan.app()
     app["metadata"]["namespace"] = session.namespace
@@ -156,7 +156,7 @@ def submit(session: Session, plan: Plan) -> Object:
     return created
 
 
-def revise(session: Session, plan: Plan) -> int:
+def revise(session: Session, plan: TrainingPlan) -> int:
     """Update the application and return the number of its next revision; raise AlreadyExists if nothing changes."""
     ref = session.app(plan.name)
     if ref is None:
@@ -164,12 +164,12 @@ def revise(session: Session, plan: Plan) -> int:
     current = ref.read()
     updated = {**current, "spec": {**current["spec"], **plan.app()["spec"]}}
     number = status_of(current).revision
-    refuse_unchanged(current, updated, number)
+    reject_unchanged(current, updated, number)
     _adopt(session, plan, ref.change(updated))
     return number + 1
 
 
-def _adopt(session: Session, plan: Plan, app: Object) -> None:
+def _adopt(session: Session, plan: TrainingPlan, app: Object) -> None:
     for piece in plan.pieces:
         change = {"metadata": {"ownerReferences": [owned_by(app)]}}
         session.cluster.patch(piece.where, key_of(piece.object), change)
@@ -177,11 +177,11 @@ def _adopt(session: Session, plan: Plan, app: Object) -> None:
 
 def wait_job(session: Session, name: str) -> JobRef:
     """Wait until the current revision has its job and return it; MethodNotAllowed says why there is none."""
-    for news in session.watch((KIND,), name=name):
-        if news.is_gone:
+    for event in session.watch((KIND,), name=name):
+        if event.is_gone:
             break
-        status = status_of(news.object)
-        generation = int(news.object["metadata"].get("generation", 1))
+        status = status_of(event.object)
+        generation = int(event.object["metadata"].get("generation", 1))
         if status.observed_generation != generation:
             continue
         if status.job is not None:

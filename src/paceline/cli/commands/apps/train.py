@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.output.console import err, out, say_hint
-from paceline.cli.sessions import session_started
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.output.console import err, out, print_hint
+from paceline.cli.sessions import open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.sdk.client import Session
-from paceline.sdk.submission.train import Plan, framework_of, give_source, name_from, revise, submit, wait_job
+from paceline.sdk.submission.train import TrainingPlan, framework_of, name_from, revise, submit, upload_source, wait_job
 
 TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
 # Options that only make sense for code in a repository.
@@ -31,7 +31,7 @@ class TrainTarget:
 @click.command()
 @click.argument("words", nargs=-1, metavar="[SCRIPT|FOLDER] [NAME]")
 @click.option("--git", default="", metavar="URL", help="URL of the Git repository, http or https.")
-@click.option("--code", default="", metavar="CODE", help="Named code repository; see `paceline code`.")
+@click.option("--repo", default="", metavar="REPO", help="Named code repository; see `paceline repo`.")
 @click.option("--revision", default="", help="Branch, tag or commit.")
 @click.option("--directory", default="", help="Folder of the repository in which the command runs.")
 @click.option("--git-user", default="", help="User name for a private repository.")
@@ -60,12 +60,12 @@ class TrainTarget:
 )
 @click.option("--update", is_flag=True, help="Update the existing application and run its next revision.")
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the application is created.")
-@reaches_cluster
-def command(*, reach: ClusterOptions, **options: Any) -> int:
-    r"""Train with your own code, from a Git repository or from this machine.
+@with_cluster_options
+def train(*, cluster: ClusterOptions, **options: Any) -> int:
+    r"""Train with your own code, local or from a Git repository.
 
     Every replica fetches the code, installs its requirements.txt and runs the command in its folder. Input data is
-    mounted at /input; files written to /output are saved. Without --git and --code, the script and the Python files
+    mounted at /input; files written to /output are saved. Without --git and --repo, the script and the Python files
     next to it are uploaded, or the complete folder.
 
     \b
@@ -73,34 +73,34 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
       paceline train train.py --workers 2
       paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
-    refuse_idle(options)
-    target = sort_out(options["words"], has_git=bool(options["git"] or options["code"]))
+    check_options(options)
+    target = parse_arguments(options["words"], has_git=bool(options["git"] or options["repo"]))
     plan = plan_of(target, options)
     plan.check()
-    with session_started(reach) as session:
+    with open_session_or_start(cluster) as session:
         if not options["update"] and session.app(target.name) is not None:
             raise AlreadyExists(TAKEN.format(name=target.name))
         # Resolve the code first: with_data may create a volume, which is not needed if the code does not exist.
-        complete_plan = with_data(session, with_code(session, plan), options["data"], is_local=reach.is_embedded)
-        app = create(session, give_source(session, complete_plan), is_update=options["update"])
+        complete_plan = with_data(session, with_repo(session, plan), options["data"], is_local=cluster.is_embedded)
+        app = create(session, upload_source(session, complete_plan), is_update=options["update"])
         out().line(f"app/{target.name} {app}")
         if options["detach"]:
-            say_hint(f"paceline logs -f {target.name} follows it; paceline status {target.name} says how it is")
+            print_hint(f"paceline logs -f {target.name} follows it; paceline app status {target.name} says how it is")
             return exit_codes.OK
         from paceline.cli.commands.jobs.run import RunOptions, follow
 
         return follow(session, wait_job(session, target.name), RunOptions())
 
 
-def refuse_idle(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any]) -> None:
     """Raise BadRequest for options that would have no effect in combination with the others."""
-    if options["git"] and options["code"]:
-        raise BadRequest(f"--code {options['code']} says already where the code is; leave --git out, or --code")
+    if options["git"] and options["repo"]:
+        raise BadRequest(f"--repo {options['repo']} already says where the code is; omit one of --git and --repo")
     idle = next((name for name in OF_REPOSITORIES if options[name]), "")
-    if idle and not (options["git"] or options["code"]):
+    if idle and not (options["git"] or options["repo"]):
         option = f"--{idle.replace('_', '-')}"
         raise BadRequest(
-            f"{option} {options[idle]} is about a repository; specify one with --git URL or --code CODE, "
+            f"{option} {options[idle]} is about a repository; specify one with --git URL or --repo REPO, "
             f"or leave {option} out to train with local code"
         )
     if options["git_password_file"] and not options["git_user"]:
@@ -109,14 +109,14 @@ def refuse_idle(options: dict[str, Any]) -> None:
         )
 
 
-def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
+def parse_arguments(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
     """Split the arguments into the script or folder and the name."""
     if has_git:
         if len(arguments) != 1:
-            raise BadRequest("with --git or --code, the only argument is the NAME of the application, such as mnist")
+            raise BadRequest("with --git or --repo, the only argument is the NAME of the application, such as mnist")
         return TrainTarget(name=lowered(arguments[0]))
     if not arguments or len(arguments) > 2:
-        raise BadRequest("specify a script, a folder, --git or --code, for example: paceline train train.py")
+        raise BadRequest("specify a script, a folder, --git or --repo, for example: paceline train train.py")
     name = arguments[1] if len(arguments) > 1 else name_from(arguments[0])
     return TrainTarget(name=lowered(name), path=arguments[0])
 
@@ -128,7 +128,7 @@ def lowered(name: str) -> str:
     return name.lower()
 
 
-def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
+def plan_of(target: TrainTarget, options: dict[str, Any]) -> TrainingPlan:
     """Return the plan with the options as values of the template."""
     command, framework = options["command"], options["framework"]
     if target.path and not Path(target.path).exists():
@@ -153,18 +153,18 @@ def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
         values["git"] = {"url": options["git"], "revision": options["revision"], "directory": options["directory"]}
     source = {
         "path": target.path,
-        "code": options["code"],
+        "repo": options["repo"],
         "git_user": options["git_user"],
         "password": password(options),
     }
-    return Plan(name=target.name, values=values, **source)
+    return TrainingPlan(name=target.name, values=values, **source)
 
 
 def password(options: dict[str, Any]) -> str:
     """Return the password of a private repository, read from a file, the environment or a prompt."""
     if not options["git_user"]:
         return ""
-    from paceline.cli.commands.apps.volume import secret_from
+    from paceline.cli.commands.apps.named_resources import secret_from
 
     return secret_from(options["git_password_file"], GIT_PASSWORD, "Git password")
 
@@ -177,18 +177,18 @@ def param(text: str) -> tuple[str, str]:
     return name, value
 
 
-def with_code(session: Session, plan: Plan) -> Plan:
+def with_repo(session: Session, plan: TrainingPlan) -> TrainingPlan:
     """Return the plan with the named code repository filled in."""
     from paceline.sdk.code_repositories import CodeRepositories
 
-    if not plan.code:
+    if not plan.repo:
         return plan
-    return plan.with_code(
-        CodeRepositories(cluster=session.cluster, namespace=session.namespace).named(plan.code).values
+    return plan.with_repo(
+        CodeRepositories(cluster=session.cluster, namespace=session.namespace).named(plan.repo).values
     )
 
 
-def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
+def with_data(session: Session, plan: TrainingPlan, data: str, *, is_local: bool) -> TrainingPlan:
     """Return the plan with the named volume, or with a volume created for a folder."""
     from paceline.sdk.volumes import Volumes
 
@@ -204,7 +204,7 @@ def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Pla
     return plan.but(data=volumes.for_folder(data).values)
 
 
-def create(session: Session, plan: Plan, *, is_update: bool) -> str:
+def create(session: Session, plan: TrainingPlan, *, is_update: bool) -> str:
     """Create or update the application and return which of the two happened."""
     if is_update and session.app(plan.name) is not None:
         return f"updated to revision {revise(session, plan)}"

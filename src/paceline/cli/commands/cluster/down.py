@@ -4,13 +4,13 @@ import click
 
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, settings
-from paceline.cli.output.console import err, out, say_error
+from paceline.cli.output.console import err, out, print_error
 from paceline.cli.prompts import can_ask, choose
-from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import open_session
 from paceline.cluster.daemon import is_running, stop
 from paceline.errors import HostError, PacelineError
 from paceline.sdk.client import Session
-from paceline.sdk.interactive import ServiceRef, is_at_rest
+from paceline.sdk.interactive import ServiceRef, is_paused
 from paceline.sdk.job import MARGIN_SECONDS, JobRef, seconds_to_stop
 from paceline.sdk.job_summary import is_running as job_runs
 
@@ -22,7 +22,7 @@ KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 @click.command()
 @click.option("--keep-jobs", "answer", flag_value=KEEP, help="Keep running jobs running without the cluster.")
 @click.option("--stop-jobs", "answer", flag_value=STOP, help="Pause running jobs first; they can be resumed.")
-def command(*, answer: str | None) -> int:
+def down(*, answer: str | None) -> int:
     r"""Stop the embedded cluster.
 
     If jobs, TensorBoards or notebooks are still running, asks whether to keep or stop them. Use --keep-jobs or
@@ -37,7 +37,7 @@ def command(*, answer: str | None) -> int:
     if not is_running(chosen):
         err().line(f"No cluster is running in {chosen.home}.")
         return exit_codes.OK
-    code = settle_jobs(answer)
+    code = handle_running_jobs(answer)
     if code is not None:
         return code
     stop(chosen)
@@ -45,12 +45,12 @@ def command(*, answer: str | None) -> int:
     return exit_codes.OK
 
 
-def settle_jobs(answer: str | None) -> int | None:
+def handle_running_jobs(answer: str | None) -> int | None:
     """Keep or stop the running jobs as requested. Return None if the cluster may stop, else an exit code."""
     if answer == KEEP:
         return None
     try:
-        with session_with(ClusterOptions()) as session:
+        with open_session(ClusterOptions()) as session:
             running: list[Ref] = [*running_jobs(session), *running_services(session)]
             if not running:
                 return None
@@ -84,7 +84,7 @@ def running_services(session: Session) -> list[ServiceRef]:
         session.service_ref(kind, service)
         for kind in session.kinds.services()
         for service in session.list(kind, everywhere=True).items
-        if not is_at_rest(service)
+        if not is_paused(service)
     ]
 
 
@@ -98,7 +98,7 @@ def ask(running: list[Ref]) -> str | None:
     summary += f"still running: {names}"
     it, them = ("it runs", "it") if one else ("they run", "them")
     if not can_ask():
-        say_error(f"{summary}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
+        print_error(f"{summary}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
         return None
     choices = {
         KEEP: f"keep {them} running; `paceline up` finds {them} again",

@@ -7,8 +7,8 @@ import click
 
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings as last_settings
-from paceline.cli.ensure_cluster import ensure_running, start
-from paceline.cli.output.console import err, out, say_error, say_warning
+from paceline.cli.output.console import err, out, print_error, print_warning
+from paceline.cli.sessions import ensure_running, start
 from paceline.cluster.daemon import remember, running_pid
 from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
@@ -23,7 +23,7 @@ class UpArguments(TypedDict):
     sandbox: bool | None
     network: str | None
     external_address: str | None
-    accept_loss: bool
+    discard_damaged_state: bool
 
 
 @click.command()
@@ -60,11 +60,11 @@ class UpArguments(TypedDict):
     "them, including TensorBoards, without a password. Default: 127.0.0.1, reachable from this machine only.",
 )
 @click.option(
-    "--accept-loss",
+    "--discard-damaged-state",
     is_flag=True,
     help="Start even if the stored objects are damaged, outdated or missing.",
 )
-def command(**typed: Unpack[UpArguments]) -> int:
+def up(**typed: Unpack[UpArguments]) -> int:
     r"""Start the embedded cluster.
 
     All state is stored in PACELINE_HOME. Without -d the cluster runs until Ctrl-C; jobs keep running when it stops.
@@ -94,13 +94,13 @@ def command(**typed: Unpack[UpArguments]) -> int:
         if not detach:
             raise HostError(f"{running}; `paceline down` stops it")
         ensure_running(chosen)
-        say_ready(chosen, f"A cluster runs already in {previous.home}.")
+        print_ready(chosen, f"A cluster runs already in {previous.home}.")
         return exit_codes.OK
-    if typed["accept_loss"]:
-        say_loss(chosen)
+    if typed["discard_damaged_state"]:
+        discard_damaged_state(chosen)
     if detach:
         start(chosen)
-        say_ready(chosen, "The cluster is ready.")
+        print_ready(chosen, "The cluster is ready.")
         return exit_codes.OK
     return run_here(chosen)
 
@@ -146,9 +146,9 @@ def run_here(settings: Settings) -> int:
 
     def report(answer: str) -> None:
         if answer == READY:
-            say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on.")
+            print_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on.")
         for message in answer.splitlines() if answer != READY else ():
-            say_error(message)
+            print_error(message)
 
     if supervise(settings, report, mode=FOREGROUND) != 0:
         return exit_codes.NOT_REACHED
@@ -156,7 +156,7 @@ def run_here(settings: Settings) -> int:
     return exit_codes.OK
 
 
-def say_loss(settings: Settings) -> None:
+def discard_damaged_state(settings: Settings) -> None:
     """Accept the loss of damaged or missing objects, and print what was lost."""
     from paceline.cluster.backup import accept_loss
     from paceline.host.clock import RealClock
@@ -172,15 +172,17 @@ def say_loss(settings: Settings) -> None:
         err().line(f"  the damaged files were moved to {accepted.aside}")
 
 
-def say_ready(settings: Settings, first: str) -> None:
+def print_ready(settings: Settings, first: str) -> None:
     """Print that the cluster is running, and the next commands to try."""
     from paceline.cluster.config.external_address import is_from_here_only
 
     out().line(first)
     if not settings.has_sandbox:
-        say_warning("containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted")
+        print_warning(
+            "containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted"
+        )
     if not is_from_here_only(settings.external_address):
         open_to = f"everybody who reaches {settings.external_address}"
-        say_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
+        print_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
     err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

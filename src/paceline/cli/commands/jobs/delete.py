@@ -4,11 +4,11 @@ import click
 
 from paceline.apimachinery.meta import name_of
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.output.console import out, say_error, say_hint
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.output.console import out, print_error, print_hint
 from paceline.cli.prompts import can_ask, confirm
-from paceline.cli.resource_args import Target, find, remove
-from paceline.cli.sessions import session as session_with
+from paceline.cli.resource_args import FoundObject, find, remove
+from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
 from paceline.sdk.job_summary import claims_of, is_running
 
@@ -16,8 +16,8 @@ from paceline.sdk.job_summary import claims_of, is_running
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@reaches_cluster
-def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
+@with_cluster_options
+def delete(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
     r"""Delete jobs or other resources.
 
     Deleting a job also deletes its pods and logs. Files on its claims are kept.
@@ -28,24 +28,24 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
       paceline delete pvc/digits
       paceline delete pods web-0 web-1
     """
-    with session_with(reach) as session:
+    with open_session(cluster) as session:
         targets = find(session, names)
-        if not yes and not is_meant(targets):
+        if not yes and not is_confirmed(targets):
             return exit_codes.FAILED
         for target in targets:
             try:
                 remove(session, target.kind, target.object)
             except NotFound:
-                say_error(f"{called(target)} is gone already")
+                print_error(f"{called(target)} is gone already")
                 continue
             out().line(f"{called(target)} deleted")
     claims = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
     if claims:
-        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} stay")
+        print_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} stay")
     return exit_codes.OK
 
 
-def is_meant(targets: list[Target]) -> bool:
+def is_confirmed(targets: list[FoundObject]) -> bool:
     """Ask for confirmation on a terminal; return True without asking in scripts."""
     if not can_ask():
         return True
@@ -55,6 +55,6 @@ def is_meant(targets: list[Target]) -> bool:
     return confirm(f"Delete {names}{still}?")
 
 
-def called(target: Target) -> str:
+def called(target: FoundObject) -> str:
     """Return KIND/NAME, the form that other commands accept."""
     return f"{target.kind.singular}/{name_of(target.object)}"

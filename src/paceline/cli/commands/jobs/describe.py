@@ -3,11 +3,11 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out
 from paceline.cli.output.describe import describe_job, describe_other
 from paceline.cli.resource_args import find
-from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import open_session
 from paceline.host.clock import RealClock
 from paceline.sdk.apps.app import KIND as APP
 from paceline.sdk.apps.app import ref_of
@@ -15,9 +15,9 @@ from paceline.sdk.apps.app import ref_of
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
-@reaches_cluster
-def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Show the details of a job: replicas, conditions, events and failure.
+@with_cluster_options
+def describe(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+    r"""Show a job's replicas, conditions, events and failure.
 
     \b
     Examples:
@@ -25,7 +25,7 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
       paceline describe pod/digits-1a2b3-worker-0
     """
     now = RealClock().now()
-    with session_with(reach) as session:
+    with open_session(cluster) as session:
         for number, target in enumerate(find(session, names)):
             if number:
                 out().line()

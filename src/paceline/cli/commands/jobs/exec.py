@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import click
 
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.sessions import session as session_with
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.sessions import open_session
 from paceline.errors import BadRequest, NotFound
 from paceline.sdk.client import Session
-from paceline.sdk.exec import STDERR, Ask, ExecStream, member_to_enter, run_in_pod
+from paceline.sdk.exec import STDERR, ExecOptions, ExecStream, replica_to_exec, run_in_pod
 from paceline.sdk.follow import ReplicaSelector
 
 PODS = ("pod", "pods", "po")
@@ -30,8 +30,8 @@ CHUNK = 64 * 1024
 @click.option("-t", "--tty", "has_terminal", is_flag=True, help="Allocate a terminal for the command.")
 @click.argument("name")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND...")
-@reaches_cluster
-def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
+@with_cluster_options
+def execute(*, cluster: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
     r"""Run a command in a container of a job or pod.
 
     NAME is a job or a pod. For a job, the command runs in the leader unless you choose another replica. The exit code
@@ -42,19 +42,19 @@ def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, *
       paceline exec digits nvidia-smi
       paceline exec -it --role worker --index 1 digits bash
     """
-    ask = read_ask(options)
+    ask = exec_options(options)
     if ask.has_terminal and not sys.stdin.isatty():
         raise BadRequest("-t needs a terminal, but standard input is not a terminal; omit -t")
-    with session_with(reach) as session:
+    with open_session(cluster) as session:
         pod = find_pod(session, name, ReplicaSelector(role=role, index=index))
         with run_in_pod(session, pod, ask) as line:
-            return talk(line, ask)
+            return stream_command(line, ask)
 
 
-def read_ask(options: dict[str, object]) -> Ask:
+def exec_options(options: dict[str, object]) -> ExecOptions:
     """Return the exec request; a leading `--` before the command is dropped, as kubectl does."""
     arguments = tuple(str(argument) for argument in options["words"])  # type: ignore[attr-defined]
-    return Ask(
+    return ExecOptions(
         arguments=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
         container=str(options["container"]),
         has_input=bool(options["has_input"]),
@@ -73,10 +73,10 @@ def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
         if slash or not session.has_pod(name):
             raise
         return name
-    return member_to_enter(job, choice).name
+    return replica_to_exec(job, choice).name
 
 
-def talk(line: ExecStream, ask: Ask) -> int:
+def stream_command(line: ExecStream, ask: ExecOptions) -> int:
     """Connect standard input and output with the command and return its exit code."""
     with at_terminal(line) if ask.has_terminal else contextlib.nullcontext():
         if ask.has_input:
@@ -101,14 +101,14 @@ def at_terminal(line: ExecStream) -> Iterator[None]:
     """Put the terminal into raw mode for the block and send its size to the command."""
     attributes = termios.tcgetattr(sys.stdin)
 
-    def tell_size(*_: object) -> None:
+    def send_size(*_: object) -> None:
         # Ignore COLUMNS and LINES: they do not change when the terminal is resized.
         size = os.get_terminal_size(sys.stdin.fileno())
         line.resize(size.columns, size.lines)
 
-    handler = signal.signal(signal.SIGWINCH, tell_size)
+    handler = signal.signal(signal.SIGWINCH, send_size)
     tty.setraw(sys.stdin)
-    tell_size()
+    send_size()
     try:
         yield
     finally:

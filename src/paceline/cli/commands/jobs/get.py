@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output.console import out
-from paceline.cli.output.get import GetOptions, Listing
+from paceline.cli.output.get import GetOptions, GetView, print_changes
 from paceline.cli.output.table import table
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import ResourceKind
 from paceline.sdk.reader import Reader
 
 JOBS = ("jobs", "job", "all")
@@ -22,9 +22,9 @@ JOBS = ("jobs", "job", "all")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List resources in all namespaces.")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
 @click.option("--kinds", is_flag=True, help="List the kinds that the cluster supports.")
-@prints_objects
-@reaches_cluster
-def command(*, reach: ClusterOptions, **options: Any) -> int:
+@with_output_option
+@with_cluster_options
+def get(*, cluster: ClusterOptions, **options: Any) -> int:
     r"""List jobs, or resources of any kind.
 
     KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …). Without it, all jobs are listed.
@@ -39,19 +39,19 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
     kind, _, name = question.kind.partition("/")
     question = replace(question, kind=kind, name=question.name or name)
     if question.watch:
-        from paceline.cli.output.watch import print_changes
-        from paceline.cli.sessions import session as session_with
+        from paceline.cli.sessions import open_session
 
-        with session_with(reach) as session:
+        with open_session(cluster) as session:
             kinds = kinds_of(session, kind)
-            return print_changes(session, kinds, Listing(session, kinds, question))
-    with reach.reader() as reader:
+            changes = session.watch(kinds, name=question.name, everywhere=question.everywhere)
+            return print_changes(changes, GetView(session, kinds, question))
+    with cluster.reader() as reader:
         if question.kinds:
             return list_kinds(reader)
-        return Listing(reader, kinds_of(reader, kind), question).once()
+        return GetView(reader, kinds_of(reader, kind), question).once()
 
 
-def kinds_of(reader: Reader, word: str) -> tuple[Kind, ...]:
+def kinds_of(reader: Reader, word: str) -> tuple[ResourceKind, ...]:
     """Return all job kinds, or the kind of this name."""
     return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
 

@@ -11,17 +11,17 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.output.console import out, say_hint
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.output.console import out, print_hint
 from paceline.cli.output.follow import prefixed
 from paceline.cli.output.table import seconds_of
-from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import open_session
 from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.job import JobRef
-from paceline.sdk.logs.archived import History, pod_log
+from paceline.sdk.logs.archived import LogArchiveReader, pod_log
 from paceline.sdk.logs.merge import MOST, in_time_order
 from paceline.sdk.logs.sources import LogOptions
 
@@ -29,7 +29,7 @@ PODS = ("pod", "pods", "po")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LogArguments:
     """The options of `paceline logs`."""
 
     follow: bool = False
@@ -104,8 +104,8 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("--timestamps", is_flag=True, help="Prefix each line with its timestamp.")
 @click.option("-p", "--previous", is_flag=True, help="Logs of the previous attempt.")
 @click.option("-o", "--output", default="", metavar="FILE", help="Write the logs to FILE.")
-@reaches_cluster
-def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) -> int:
+@with_cluster_options
+def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> int:
     r"""Print or follow the logs of a job or pod.
 
     NAME is a job or a pod. For a job, the logs of the leader are shown unless you choose other replicas. Logs of
@@ -118,10 +118,10 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
       paceline logs digits --role worker --index 1
       paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
-    selected = Wanted(**options)
+    selected = LogArguments(**options)
     if selected.follow and selected.until:
         raise BadRequest("--until and --follow cannot be combined")
-    with session_with(reach) as session:
+    with open_session(cluster) as session:
         pieces = chunks(session, name, selected)
         # Do not create or truncate the file before there is something to write.
         first = list(itertools.islice(pieces, 1))
@@ -129,7 +129,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
             for member, text in itertools.chain(first, pieces):
                 write(prefixed(text, f"{member} │ ".encode()) if member else text)
     if output:
-        say_hint(f"written to {output}")
+        print_hint(f"written to {output}")
     return exit_codes.OK
 
 
@@ -146,7 +146,7 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
-def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
+def chunks(session: Session, name: str, options: LogArguments) -> Iterator[tuple[str, bytes]]:
     """Yield pieces of the log with their replica if several are shown; fall back to archived logs of deleted pods."""
     has_begun = False
     try:
@@ -159,7 +159,7 @@ def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, 
         yield from gone(session, name, options, error)
 
 
-def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
+def present(session: Session, name: str, options: LogArguments) -> Iterator[tuple[str, bytes]]:
     """Yield the log of an existing job or pod."""
     kind, slash, bare_name = name.partition("/")
     try:
@@ -176,14 +176,14 @@ def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str,
         count += 1
         yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
-        say_hint(f"{ref} has no log lines{' in this period' if options.since or options.until else ''}")
+        print_hint(f"{ref} has no log lines{' in this period' if options.since or options.until else ''}")
 
 
-def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
+def logs_of(session: Session, ref: JobRef, options: LogArguments) -> Iterator[Logged]:
     """Return the logs of the selected replicas; several are merged by time."""
     if not options.is_merged:
         return ref.chunks(options.choice(), options.ask())
-    archived = cleaned_up(session, ref, options) if not options.previous else []
+    archived = archived_streams(session, ref, options) if not options.previous else []
     try:
         live = ref.streams(options.choice(), options.stamped())
     except NotFound:
@@ -193,33 +193,33 @@ def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
     return together([*live, *archived], options)
 
 
-def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logged]:
+def together(streams: list[Iterator[Logged]], options: LogArguments) -> Iterator[Logged]:
     """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
-        say_hint(f"more than {MOST} members: their logs are printed one after the other, with timestamps")
+        print_hint(f"more than {MOST} members: their logs are printed one after the other, with timestamps")
         return itertools.chain.from_iterable(streams)
     return in_time_order(streams, keeps_stamps=options.timestamps)
 
 
-def cleaned_up(session: Session, ref: JobRef, options: Wanted) -> list[Iterator[Logged]]:
+def archived_streams(session: Session, ref: JobRef, options: LogArguments) -> list[Iterator[Logged]]:
     """Return the archived logs of replicas whose pods were deleted while the job still exists."""
     live = {pod.name for pod in ref.pods()}
     tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
     missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - live
-    history = History(cluster=session.cluster, namespace=session.namespace)
+    history = LogArchiveReader(cluster=session.cluster, namespace=session.namespace)
     archived = history.pods(job=ref.name) if missing else ()
     deleted = [pod for pod in archived if pod.owner == ref.uid and pod.name in missing and not pod.pruned_at]
     if not deleted:
         return []
     names = ", ".join(sorted(pod.name for pod in deleted))
-    say_hint(f"gone, with what was kept of their log: {names}")
+    print_hint(f"gone, with what was kept of their log: {names}")
     return history.job_logs(deleted, options.choice(), options.stamped())
 
 
-def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
+def gone(session: Session, name: str, options: LogArguments, error: NotFound) -> Iterator[tuple[str, bytes]]:
     """Yield the archived log of a deleted job or pod; raise the original error if there is none."""
     kind, slash, bare_name = name.partition("/")
-    history, plain = History(cluster=session.cluster, namespace=session.namespace), bare_name or name
+    history, plain = LogArchiveReader(cluster=session.cluster, namespace=session.namespace), bare_name or name
     is_pod = bool(slash) and kind in PODS
     job = None if is_pod else job_named(session, name)
     # The name of an application stands for its current job.
@@ -227,7 +227,7 @@ def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Itera
     # If the job exists, skip logs of an earlier job with the same name.
     pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
-        say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
+        print_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
         streams = history.job_logs(pods, options.choice(), options.stamped())
         entries = together(streams, options) if options.is_merged else itertools.chain.from_iterable(streams)
         for logged in entries:
@@ -236,7 +236,7 @@ def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Itera
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
-    say_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
+    print_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
     yield from (("", text) for text in history.pod_log(pods[0], options.ask()))
 
 

@@ -5,11 +5,11 @@ from dataclasses import asdict
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output import formats
 from paceline.cli.output.console import err, out
 from paceline.cli.output.table import size, table
-from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import open_session
 from paceline.sdk.results import Results, results_of
 
 HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
@@ -17,9 +17,9 @@ HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
 
 @click.command()
 @click.argument("name")
-@prints_objects
-@reaches_cluster
-def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
+@with_output_option
+@with_cluster_options
+def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
     r"""List the output files of a job.
 
     Works while the job is running and after it was deleted. To read what a job prints, use `paceline logs`.
@@ -29,8 +29,8 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
       paceline results digits
       paceline results digits -o json
     """
-    with session_with(reach) as session:
-        results = results_of(session, name, is_here=reach.is_embedded)
+    with open_session(cluster) as session:
+        results = results_of(session, name, is_here=cluster.is_embedded)
     if output in ("json", "yaml"):
         shown = document(results)
         out().document(formats.as_json(shown) if output == "json" else formats.as_yaml(shown))

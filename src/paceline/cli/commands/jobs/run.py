@@ -1,4 +1,4 @@
-"""`paceline run`: create the objects in files and follow the job until it ends."""
+"""`paceline run`, `submit` and `check`: create or validate the objects in YAML files."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -7,17 +7,19 @@ import click
 
 from paceline.apimachinery.meta import Object
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.cluster_options import ClusterOptions, settings, with_cluster_options
+from paceline.cli.output.console import err, out, print_error, print_hint, print_warning
 from paceline.cli.output.follow import FollowView, Screen
-from paceline.cli.output.job_outcome import say_ending
+from paceline.cli.output.job_outcome import print_outcome
 from paceline.cli.prompts import Interrupts, can_ask, choose
-from paceline.cli.sessions import session_started
-from paceline.errors import AlreadyExists
+from paceline.cli.sessions import open_session, open_session_or_start
+from paceline.errors import AlreadyExists, BadRequest, Invalid, PacelineError, TooLarge
 from paceline.host.clock import RealClock
 from paceline.model.job_status import Phase
+from paceline.sdk.apps.app import OWN_GROUP
 from paceline.sdk.client import Session
-from paceline.sdk.follow import Ended, FollowOptions, ReplicaSelector
+from paceline.sdk.discovery import JOB_GROUP, PACELINE_GROUPS, SERVICE_GROUP
+from paceline.sdk.follow import FollowOptions, JobEnded, ReplicaSelector
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import phase_of
 from paceline.sdk.submission.manifest import read_file
@@ -40,9 +42,9 @@ class RunOptions:
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the objects are created.")
 @click.option("--all", is_flag=True, help="Follow the logs of all replicas instead of the leader only.")
 @click.option("--replace", is_flag=True, help="Delete an existing job of the same name first.")
-@reaches_cluster
-def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -> int:
-    r"""Create the objects in YAML files and follow the job until it ends.
+@with_cluster_options
+def run(*, cluster: ClusterOptions, files: tuple[str, ...], **options: bool) -> int:
+    r"""Run the jobs in YAML files and follow them until they end.
 
     Starts the embedded cluster if it is not running. The job continues when this command is interrupted.
     A file may contain several objects, such as a job and its claims; - reads standard input.
@@ -54,23 +56,115 @@ def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -
       paceline run job.yaml
       paceline run job.yaml --all --replace
     """
-    return run(reach, files, RunOptions(**options))
+    return create_and_follow(cluster, files, RunOptions(**options))
 
 
-def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> int:
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--replace", is_flag=True, help="Delete an existing job of the same name first.")
+@with_cluster_options
+def submit(*, cluster: ClusterOptions, files: tuple[str, ...], replace: bool) -> int:
+    r"""Create the objects in YAML files and return at once.
+
+    The same as `paceline run --detach`.
+
+    \b
+    Example:
+      paceline submit job.yaml
+    """
+    return create_and_follow(cluster, files, RunOptions(detach=True, replace=replace))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@with_cluster_options
+def check(*, cluster: ClusterOptions, files: tuple[str, ...]) -> int:
+    r"""Validate YAML files without creating anything.
+
+    Applies the same rules as `paceline submit`. If the embedded cluster is running, or --kubeconfig selects a cluster,
+    that cluster validates the objects. Otherwise only jobs, applications, TensorBoards and notebooks are validated, and
+    claims that they refer to are not looked up.
+
+    Exit code: 0 if all objects are valid, 1 if not.
+
+    \b
+    Example:
+      paceline check job.yaml
+    """
+    documents: list[Document] = []
+    problems: list[PacelineError] = []
+    for path in files:
+        try:
+            documents += placed(cluster, read_file(path))
+        except (BadRequest, TooLarge) as error:
+            problems.append(error)
+    validated, errors = validate(cluster, tuple(documents))
+    for message in (message for error in (*problems, *errors) for message in exit_codes.messages(error)):
+        print_error(message)
+    if problems or errors:
+        return exit_codes.FAILED
+    out().lines(f"{document.place}: {document.object['kind']} {name(document)} is valid" for document in validated)
+    return exit_codes.OK
+
+
+Validation = tuple[tuple[Document, ...], tuple[PacelineError, ...]]
+
+
+def validate(cluster: ClusterOptions, documents: tuple[Document, ...]) -> Validation:
+    """Return the validated objects and their errors: by the cluster if there is one, else by the rules of our kinds."""
+    from paceline.cluster.daemon import is_running
+
+    if not cluster.is_embedded or is_running(settings()):
+        with open_session(cluster) as session:
+            return documents, session.check(documents)
+    ours = tuple(document for document in documents if group_of(document) in PACELINE_GROUPS)
+    for document in documents:
+        if document not in ours:
+            label = f"{document.place}: {document.object['kind']} {name(document)}"
+            print_warning(f"{label} was not validated, because no cluster is running")
+    return ours, tuple(error for document in ours if (error := validate_locally(document)) is not None)
+
+
+def validate_locally(document: Document) -> PacelineError | None:
+    """Return why an object of one of our kinds is invalid."""
+    from paceline.kinds import registry
+
+    checks = {JOB_GROUP: registry.faults, SERVICE_GROUP: registry.service_faults, OWN_GROUP: registry.app_faults}
+    faults = checks[group_of(document)](document.object)
+    label = f"{document.place}: {str(document.object['kind']).lower()}/{name(document)}"
+    return Invalid(faults, what=label) if faults else None
+
+
+def group_of(document: Document) -> str:
+    """Return the API group of an object; empty for the core group."""
+    return str(document.object["apiVersion"]).rpartition("/")[0]
+
+
+def name(document: Document) -> str:
+    """Return the name of an object, or its prefix if the cluster generates the name."""
+    metadata = document.object["metadata"]
+    return str(metadata.get("name") or metadata.get("generateName"))
+
+
+def placed(cluster: ClusterOptions, documents: tuple[Document, ...]) -> tuple[Document, ...]:
+    """Return the objects in the namespace of -n, if that was given."""
+    if not cluster.namespace:
+        return documents
+    return tuple(with_namespace(document, cluster.namespace, is_chosen=True) for document in documents)
+
+
+def create_and_follow(cluster: ClusterOptions, files: tuple[str, ...], flags: RunOptions) -> int:
     """Create all objects, then follow the jobs one after another unless detached."""
-    documents = tuple(document for path in files for document in read_file(path))
-    if reach.namespace:
-        documents = tuple(with_namespace(document, reach.namespace, is_chosen=True) for document in documents)
-    with session_started(reach) as session:
-        if manner.replace:
+    documents = placed(cluster, tuple(document for path in files for document in read_file(path)))
+    with open_session_or_start(cluster) as session:
+        if flags.replace:
             remove_old(session, documents)
         jobs = create(session, documents)
-        if manner.detach:
+        if flags.detach:
             for ref in jobs:
-                say_next(ref)
+                print_next_commands(ref)
             return exit_codes.OK
-        codes = [follow(session, ref, manner) for ref in jobs]
+        codes = [follow(session, ref, flags) for ref in jobs]
     return max(codes, default=exit_codes.OK)
 
 
@@ -94,17 +188,17 @@ def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
             remove_and_wait(session, kind, document.object["metadata"])
 
 
-def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
+def follow(session: Session, ref: JobRef, flags: RunOptions) -> int:
     """Follow one job until it ends and return the exit code; Ctrl-C asks what to do."""
     clock = RealClock()
     screen = Screen(out(), err(), clock.monotonic)
-    watcher = FollowView(ref.name, screen, clock, has_prefix=manner.all)
+    watcher = FollowView(ref.name, screen, clock, has_prefix=flags.all)
     # Request ticks even without a status line: Ctrl-C is checked on each event.
-    options = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    options = FollowOptions(choice=ReplicaSelector(is_all=flags.all), has_earlier_tries=True, tick=TICK_SECONDS)
     with Interrupts() as interrupts, closing(ref.follow(options)) as events:
         for event in events:
             watcher.show(event)
-            if isinstance(event, Ended):
+            if isinstance(event, JobEnded):
                 return ended(session, ref, event.job)
             if interrupts.is_pressed:
                 screen.close()
@@ -119,15 +213,16 @@ def ended(session: Session, ref: JobRef, job: Object | None) -> int:
     if job is None:
         err().line(f"✗ {ref.name} was deleted", "red")
         return exit_codes.FAILED
-    say_ending(session, ref, job, to=err(), now=RealClock().now())
+    print_outcome(session, ref, job, to=err(), now=RealClock().now())
     return exit_codes.OK if phase_of(job) is Phase.SUCCEEDED else exit_codes.FAILED
 
 
 def interrupted(ref: JobRef) -> int | None:
     """Ask what to do with the job after Ctrl-C. Return None to keep following, else an exit code."""
     if not can_ask():
-        say_hint(
-            f"{ref.name} keeps running; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it"
+        print_hint(
+            f"{ref.name} keeps running; follow it with `paceline logs -f {ref.name}`, "
+            f"end it with `paceline delete {ref.name}`"
         )
         return exit_codes.INTERRUPTED
     choices = {
@@ -144,10 +239,10 @@ def interrupted(ref: JobRef) -> int | None:
         case "keep":
             return None
         case _:
-            say_next(ref)
+            print_next_commands(ref)
     return exit_codes.INTERRUPTED
 
 
-def say_next(ref: JobRef) -> None:
+def print_next_commands(ref: JobRef) -> None:
     """Print the commands to try next for a running job."""
-    say_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")
+    print_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")

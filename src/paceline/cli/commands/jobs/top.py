@@ -3,11 +3,11 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import err, out
 from paceline.cli.output.table import share, size, table
 from paceline.sdk.reader import Reader
-from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
+from paceline.sdk.usage import ResourceUsage, claim_usages, job_usages, node_usages, pod_usages
 
 MIB = 2**20
 ORDERS = {"cpu": lambda usage: -usage.cpu_milli, "memory": lambda usage: -usage.memory_bytes}
@@ -17,8 +17,8 @@ ORDERS = {"cpu": lambda usage: -usage.cpu_milli, "memory": lambda usage: -usage.
 @click.argument("resource", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show all namespaces.")
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), help="Sort by usage, highest first.")
-@reaches_cluster
-def command(*, reach: ClusterOptions, resource: str, everywhere: bool, sort_by: str | None) -> int:
+@with_cluster_options
+def top(*, cluster: ClusterOptions, resource: str, everywhere: bool, sort_by: str | None) -> int:
     r"""Show the resource usage of jobs, pods, nodes or claims.
 
     \b
@@ -29,8 +29,8 @@ def command(*, reach: ClusterOptions, resource: str, everywhere: bool, sort_by: 
       paceline top claims               # used and total capacity
     """
     if resource == "claims":
-        return show_claims(reach, everywhere=everywhere)
-    with reach.reader() as reader:
+        return show_claims(cluster, everywhere=everywhere)
+    with cluster.reader() as reader:
         usages = read(reader, resource, everywhere=everywhere)
     if sort_by:
         usages = tuple(sorted(usages, key=ORDERS[sort_by]))
@@ -44,10 +44,10 @@ def command(*, reach: ClusterOptions, resource: str, everywhere: bool, sort_by: 
     return exit_codes.OK
 
 
-def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
+def show_claims(cluster: ClusterOptions, *, everywhere: bool) -> int:
     """Print how full claims are."""
-    with reach.reader() as reader:
-        claims = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
+    with cluster.reader() as reader:
+        claims = claim_usages(reader.cluster, "" if everywhere else reader.namespace)
     if not claims:
         err().line("No claims have metrics yet.")
         return exit_codes.OK
@@ -61,15 +61,15 @@ def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
     return exit_codes.OK
 
 
-def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[Used, ...]:
+def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[ResourceUsage, ...]:
     """Return the usage of the requested resource."""
     namespace = "" if everywhere else reader.namespace
     if resource == "nodes":
-        return used_by_nodes(reader.cluster)
-    return (used_by_jobs if resource == "jobs" else used_by_pods)(reader.cluster, namespace)
+        return node_usages(reader.cluster)
+    return (job_usages if resource == "jobs" else pod_usages)(reader.cluster, namespace)
 
 
-def row(used: Used, *, is_job: bool, has_namespace: bool) -> tuple[str, ...]:
+def row(used: ResourceUsage, *, is_job: bool, has_namespace: bool) -> tuple[str, ...]:
     """Return the table cells of one row."""
     count = (str(used.pods),) if is_job else ()
     cells = (used.name, *count, f"{used.cpu_milli}m", f"{used.memory_bytes // MIB}Mi")

@@ -243,7 +243,7 @@ All replicas share one claim, which is created for the application; a TensorBoar
 The training succeeds when every worker has; the parameter servers are then stopped.
 
 Without a command of your own it runs a small bundled trainer that needs no download. Changing a value starts the next
-revision: paceline upgrade NAME --set hyperparams.learningrate=0.0005
+revision: paceline app upgrade NAME --set hyperparams.learningrate=0.0005
 """
 
 TEMPLATE = Template(

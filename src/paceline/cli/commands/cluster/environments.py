@@ -1,4 +1,4 @@
-"""`paceline image`: the mapping from images to environments, and the environments that are built."""
+"""`paceline env`: the mapping from images to environments, and the environments that are built."""
 
 import os
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ import click
 
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings
-from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.output.console import err, out, print_hint
 from paceline.cli.output.table import age, seconds_of, table
 from paceline.cluster.config.image_map import all_rows, chosen_recipes
 from paceline.environments.builder import Build
@@ -24,28 +24,13 @@ UNUSED = "30d"
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
-@click.group()
-def command() -> None:
-    r"""Manage the Python environments that images are mapped to.
-
-    The embedded cluster has no container runtime: a table of patterns maps each image name to a Python environment. uv
-    builds an environment when the first pod needs it, or in advance with `paceline image build`.
-
-    \b
-    Examples:
-      paceline image list
-      paceline image build pytorch
-      paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
-    """
-
-
-@command.command("list")
-def list_images() -> int:
+@click.command()
+def list_environments() -> int:
     r"""List the image table and the environments that are built.
 
     \b
     Example:
-      paceline image list
+      paceline env list
     """
     chosen, place, recipes = settings(), environment_cache(os.environ), chosen_recipes(settings())
     environments_by_folder = {environment.folder: environment for environment in built(place)}
@@ -64,9 +49,9 @@ def list_images() -> int:
             for environment in environments_by_folder.values()
         ]
         out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
-        say_hint(f"they are in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
+        print_hint(f"they are in {place.root}; `paceline env prune` removes those not used for {UNUSED}")
     else:
-        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one in advance")
+        print_hint(f"nothing is built in {place.root} yet; `paceline env build pytorch` builds one in advance")
     return exit_codes.OK
 
 
@@ -92,7 +77,7 @@ def last_use(moment: float, *, is_in_use: bool) -> str:
     return "in use" if is_in_use else f"{age(datetime.fromtimestamp(moment, UTC), RealClock().now())} ago"
 
 
-@command.command()
+@click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option(
     "--newer", "is_renewal", is_flag=True, help="Rebuild existing environments if newer packages are available."
@@ -100,13 +85,13 @@ def last_use(moment: float, *, is_in_use: bool) -> str:
 def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
     r"""Build environments in advance and print their folders.
 
-    NAME is an environment of `paceline image list`, optionally with another version, or a requirements file.
+    NAME is an environment of `paceline env list`, optionally with another version, or a requirements file.
 
     \b
     Examples:
-      paceline image build pytorch
-      paceline image build tensorflow==2.20.0 ./requirements.txt
-      paceline image build --newer ./requirements.txt
+      paceline env build pytorch
+      paceline env build tensorflow==2.20.0 ./requirements.txt
+      paceline env build --newer ./requirements.txt
     """
     place, recipes = environment_cache(os.environ), chosen_recipes(settings())
     specs = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
@@ -120,7 +105,7 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
     return exit_codes.OK
 
 
-@command.command()
+@click.command()
 @click.option("--unused-for", default=UNUSED, show_default=True, help="Remove environments not used for this long.")
 @click.option("--all", "is_all", is_flag=True, help="Remove all environments that no container is using.")
 def prune(*, unused_for: str, is_all: bool) -> int:
@@ -130,8 +115,8 @@ def prune(*, unused_for: str, is_all: bool) -> int:
 
     \b
     Examples:
-      paceline image prune
-      paceline image prune --unused-for 12h
+      paceline env prune
+      paceline env prune --unused-for 12h
     """
     try:
         seconds = 0 if is_all else seconds_of(unused_for)

@@ -1,15 +1,15 @@
-"""`paceline controller`: run the controllers against a Kubernetes cluster, in the foreground."""
+"""`paceline kube`: run the controllers against a Kubernetes cluster, and print what to install there."""
 
 from typing import TypedDict, Unpack
 
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.output.console import err, say_error
+from paceline.cli.output.console import err, out, print_error
 
 
 class ControllerArguments(TypedDict):
-    """The options of the command."""
+    """The options of `paceline kube controller`."""
 
     kubeconfig: str
     context: str
@@ -31,18 +31,18 @@ class ControllerArguments(TypedDict):
     "--lease-namespace", default="", help="Namespace of the lease (default: --namespace, or paceline-system)."
 )
 @click.option("--install-crds", is_flag=True, help="Create or update the CustomResourceDefinitions first.")
-def command(**typed: Unpack[ControllerArguments]) -> int:
+def controller(**typed: Unpack[ControllerArguments]) -> int:
     r"""Run the job controller against a Kubernetes cluster.
 
     Runs until Ctrl-C.
 
     Of several controllers only the one that holds the lease is active; another takes over when it exits. Jobs keep
-    running meanwhile. To run the controller in the cluster, use `paceline crds --with-controller IMAGE`.
+    running meanwhile. To run the controller in the cluster, use `paceline kube crds --with-controller IMAGE`.
 
     \b
     Examples:
-      paceline controller --kubeconfig ~/.kube/config --install-crds
-      paceline controller --kubeconfig ~/.kube/config --context lab --namespace team-a
+      paceline kube controller --kubeconfig ~/.kube/config --install-crds
+      paceline kube controller --kubeconfig ~/.kube/config --context lab --namespace team-a
     """
     import os
 
@@ -67,5 +67,38 @@ def command(**typed: Unpack[ControllerArguments]) -> int:
         code, failed = exit_codes.FAILED, known(errors)
     for message in failed:
         for line in message.splitlines():
-            say_error(line)
+            print_error(line)
     return code
+
+
+@click.command()
+@click.option(
+    "--with-controller",
+    "image",
+    metavar="IMAGE",
+    help="Also print a Deployment that runs `paceline kube controller` from IMAGE, with the RBAC rules it needs.",
+)
+@click.option(
+    "-n", "--namespace", default="", help="With --with-controller, restrict the controller to this namespace."
+)
+def crds(*, image: str | None, namespace: str) -> int:
+    r"""Print the CustomResourceDefinitions.
+
+    The output is YAML for `kubectl apply`.
+
+    \b
+    Examples:
+      paceline kube crds | kubectl apply --server-side -f -
+      paceline kube crds --with-controller registry.example/paceline:0.1 | kubectl apply --server-side -f -
+    """
+    from paceline.cli.output.yaml_text import dump
+    from paceline.cluster.install_manifests import controller_manifests, definitions
+
+    if namespace and image is None:
+        raise click.UsageError("--namespace says where the controller works; name its image: --with-controller IMAGE")
+    if image is not None and not image.strip():
+        raise click.UsageError("--with-controller needs the name of an image that has the `paceline` command")
+    objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
+    for manifest in objects:
+        out().document(f"---\n{dump(manifest)}")
+    return exit_codes.OK

@@ -1,0 +1,178 @@
+"""All commands with their modules and summaries, so that the help needs no imports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: where it is defined below cli/commands/, and its summary."""
+
+    location: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEntry:
+    """A group of commands."""
+
+    summary: str
+    help: str
+    commands: Mapping[str, "Entry | GroupEntry"]
+
+
+Command = Entry | GroupEntry
+
+TEMPLATE = GroupEntry(
+    summary="List, explain and render application templates.",
+    help="""\
+Examples:
+  paceline app template list
+  paceline app template show tensorflow-training
+  paceline app template render mnist tensorflow-training -f values.yaml""",
+    commands={
+        "list": Entry("apps.releases:list_templates", "List the templates."),
+        "show": Entry(
+            "apps.releases:show_template", "Show a template: what it does, and its values with their defaults."
+        ),
+        "render": Entry(
+            "apps.releases:render_template", "Print the application that a template renders with the given values."
+        ),
+    },
+)
+
+APP = GroupEntry(
+    summary="Manage applications: trainings with values and revisions.",
+    help="""\
+Examples:
+  paceline app template show tensorflow-training
+  paceline app install mnist tensorflow-training -f values.yaml
+  paceline app upgrade mnist --set hyperparams.learningrate=0.0005
+  paceline app history mnist""",
+    commands={
+        "install": Entry("apps.releases:install", "Install an application from a template and values."),
+        "upgrade": Entry("apps.releases:upgrade", "Change the values of an application and run its next revision."),
+        "rollback": Entry("apps.releases:rollback", "Run an earlier revision of an application again."),
+        "list": Entry("apps.apps:list_apps", "List applications."),
+        "status": Entry("apps.apps:status", "Show an application and its resources."),
+        "history": Entry("apps.apps:history", "List the revisions of an application with their results."),
+        "diff": Entry("apps.apps:diff", "Compare two revisions of an application."),
+        "uninstall": Entry("apps.apps:uninstall", "Uninstall applications and delete their resources."),
+        "template": TEMPLATE,
+    },
+)
+
+VOLUME = GroupEntry(
+    summary="Manage named volumes: folders, claims and buckets.",
+    help="""\
+Examples:
+  paceline volume create photos --dir /srv/photos
+  paceline volume create results --size 10Gi
+  paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
+  paceline train train.py --data tfoss""",
+    commands={
+        "create": Entry(
+            "apps.named_resources:create_volume", "Create a named volume from a folder, a new claim or a bucket."
+        ),
+        "list": Entry("apps.named_resources:list_volumes", "List the named volumes."),
+        "delete": Entry("apps.named_resources:delete_volume", "Delete a named volume."),
+    },
+)
+
+REPO = GroupEntry(
+    summary="Manage named code repositories.",
+    help="""\
+Examples:
+  paceline repo create mnist --git https://example.org/team/mnist.git --revision v1.2
+  paceline repo create private --git https://example.org/team/private.git --secret team-git
+  paceline train --repo mnist --command 'python3 train.py' NAME""",
+    commands={
+        "create": Entry("apps.named_resources:create_repo", "Create a named code repository."),
+        "list": Entry("apps.named_resources:list_repos", "List the named code repositories."),
+        "delete": Entry("apps.named_resources:delete_repo", "Delete a named code repository."),
+    },
+)
+
+ENV = GroupEntry(
+    summary="Manage the Python environments that images are mapped to.",
+    help="""\
+The embedded cluster has no container runtime: a table of patterns maps each image name to a Python environment. uv
+builds an environment when the first pod needs it, or in advance with `paceline env build`.
+
+Examples:
+  paceline env list
+  paceline env build pytorch
+  paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'""",
+    commands={
+        "list": Entry(
+            "cluster.environments:list_environments", "List the image table and the environments that are built."
+        ),
+        "build": Entry("cluster.environments:build", "Build environments in advance and print their folders."),
+        "prune": Entry("cluster.environments:prune", "Remove environments that have not been used for a while."),
+    },
+)
+
+CLUSTER = GroupEntry(
+    summary="Inspect, back up and restore the embedded cluster.",
+    help="""\
+Examples:
+  paceline cluster status
+  paceline cluster backup monday.paceline
+  paceline cluster verify""",
+    commands={
+        "status": Entry("cluster.admin:status", "Show whether the embedded cluster is running, and its nodes."),
+        "backup": Entry("cluster.admin:backup", "Back up the objects of the embedded cluster to a file."),
+        "restore": Entry("cluster.admin:restore", "Restore the objects of the embedded cluster from a backup."),
+        "verify": Entry("cluster.admin:verify", "Verify the integrity of the object store or of a backup."),
+    },
+)
+
+KUBE = GroupEntry(
+    summary="Run Paceline on a Kubernetes cluster.",
+    help="""\
+Examples:
+  paceline kube crds | kubectl apply --server-side -f -
+  paceline kube controller --kubeconfig ~/.kube/config""",
+    commands={
+        "controller": Entry("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
+        "crds": Entry("cluster.kube:crds", "Print the CustomResourceDefinitions."),
+    },
+)
+
+# The sections of `paceline --help`.
+SECTIONS: Mapping[str, Mapping[str, Command]] = {
+    "Run jobs": {
+        "run": Entry("jobs.run:run", "Run the jobs in YAML files and follow them until they end."),
+        "submit": Entry("jobs.run:submit", "Create the objects in YAML files and return at once."),
+        "train": Entry("apps.train:train", "Train with your own code, local or from a Git repository."),
+        "check": Entry("jobs.run:check", "Validate YAML files without creating anything."),
+    },
+    "Inspect jobs": {
+        "get": Entry("jobs.get:get", "List jobs, or resources of any kind."),
+        "describe": Entry("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
+        "logs": Entry("jobs.logs:logs", "Print or follow the logs of a job or pod."),
+        "top": Entry("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
+        "results": Entry("jobs.results:results", "List the output files of a job."),
+        "tensorboard": Entry("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
+        "notebook": Entry("jobs.interactive:notebook", "Open a notebook in your browser."),
+    },
+    "Control jobs": {
+        "stop": Entry("jobs.lifecycle:stop", "Stop a job or application and wait until it has stopped."),
+        "restart": Entry("jobs.lifecycle:restart", "Restart the processes of a running or stopped job."),
+        "rerun": Entry("jobs.lifecycle:rerun", "Run a job again, as a new job with the same spec."),
+        "pause": Entry("jobs.lifecycle:pause", "Pause a job: stop its processes but keep the job."),
+        "resume": Entry("jobs.lifecycle:resume", "Resume a paused job."),
+        "scale": Entry("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
+        "exec": Entry("jobs.exec:execute", "Run a command in a container of a job or pod."),
+        "delete": Entry("jobs.delete:delete", "Delete jobs or other resources."),
+    },
+    "Start and stop the embedded cluster": {
+        "up": Entry("cluster.up:up", "Start the embedded cluster."),
+        "down": Entry("cluster.down:down", "Stop the embedded cluster."),
+    },
+    "Manage": {"app": APP, "volume": VOLUME, "repo": REPO, "env": ENV, "cluster": CLUSTER, "kube": KUBE},
+    "Other": {
+        "completion": Entry("about:completion", "Print the completion script for your shell."),
+        "version": Entry("about:version", "Print the version of this command and of the cluster."),
+    },
+}

@@ -1,0 +1,52 @@
+"""`paceline version` and `paceline completion`."""
+
+from importlib.metadata import version as installed_version
+
+import click
+from click.shell_completion import get_completion_class
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.output.console import out
+from paceline.errors import PacelineError
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, *, shell: str) -> int:
+    r"""Print the completion script for your shell.
+
+    \b
+    Examples:
+      source <(paceline completion bash)
+      paceline completion fish > ~/.config/fish/completions/paceline.fish
+    """
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    out().document(script(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
+    return exit_codes.OK
+
+
+@click.command()
+@click.option("--client", is_flag=True, help="Print the version of this command only.")
+@with_cluster_options
+def version(*, cluster: ClusterOptions, client: bool) -> int:
+    r"""Print the version of this command and of the cluster.
+
+    \b
+    Examples:
+      paceline version
+      paceline version --client
+    """
+    out().line(f"paceline {installed_version('paceline')}")
+    if client:
+        return exit_codes.OK
+    try:
+        with cluster.reader() as reader:
+            info = reader.ask("/version")
+            out().line(f"cluster  {info.get('gitVersion', 'unknown')}")
+    except PacelineError:
+        out().line("cluster  none is running")
+    return exit_codes.OK

@@ -1,0 +1,263 @@
+"""`paceline app install`, `upgrade`, `rollback` and `template`: commands that render values with a template."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from paceline.apimachinery.meta import Object
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.commands.apps.apps import app_named
+from paceline.cli.output.console import out, print_hint, print_warning
+from paceline.cli.output.table import table
+from paceline.cli.sessions import open_session, open_session_or_start
+from paceline.errors import AlreadyExists, BadRequest
+from paceline.kinds.apps.templates.explain import rows_of
+from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.sdk.apps.app import APPS, AppRef, ref_of, status_of
+from paceline.sdk.apps.values import ValueOverrides, changed_values, check, parts_of, reject_unchanged, render
+
+Command = Callable[..., Any]
+
+
+def with_values_options(command: Command) -> Command:
+    """Add the options that set values to a command, which receives them as `overrides`."""
+
+    @click.option(
+        "-f", "--values", "files", multiple=True, metavar="FILE", help="YAML file with values; - reads standard input."
+    )
+    @click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set one value, such as worker.number=2."
+    )
+    @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="Set one value as a string.")
+    @functools.wraps(command)
+    def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **options: Any) -> Any:
+        return command(overrides=ValueOverrides(files=files, settings=settings, texts=texts), **options)
+
+    return wrapped
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="TEMPLATE")
+@with_values_options
+@click.option("--dry-run", is_flag=True, help="Print the application without creating it.")
+@click.option("--debug", is_flag=True, help="With --dry-run, also print the job and its resources.")
+@with_cluster_options
+def install(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> int:
+    r"""Install an application from a template and values.
+
+    Starts the embedded cluster if it is not running. Values that you do not set keep the template's defaults. To change
+    values later, use `paceline app upgrade`, which runs the next revision.
+
+    \b
+    Examples:
+      paceline app template show tensorflow-training
+      paceline app install mnist tensorflow-training -f values.yaml
+      paceline app install mnist tensorflow-training --set worker.gpuCount=0 --dry-run --debug
+    """
+    chosen = find(template)
+    app = render(name, chosen, overrides.over(chosen.defaults()))
+    check(app)
+    if flags["dry_run"]:
+        print_plan(app, namespace=cluster.namespace, is_full=flags["debug"])
+        return exit_codes.OK
+    with open_session_or_start(cluster) as session:
+        placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
+        try:
+            created = session.cluster.create(APPS, placed)
+        except AlreadyExists as error:
+            raise AlreadyExists(
+                f"application {name} exists already; `paceline app upgrade {name}` changes it, or choose another name"
+            ) from error
+        out().line(f"{ref_of(session.cluster, created)} installed")
+    print_hint(f"paceline app status {name} says how it is; paceline logs -f {name} follows its training")
+    return exit_codes.OK
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="[TEMPLATE]", default="")
+@with_values_options
+@click.option(
+    "--reset-values", is_flag=True, help="Start from the template's default values instead of the current ones."
+)
+@click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
+@with_cluster_options
+def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> int:
+    r"""Change the values of an application and run its next revision.
+
+    Values that you do not set keep their current value. The previous revision is stopped first; its logs, results and
+    record are kept. An upgrade that changes nothing is rejected.
+
+    \b
+    Examples:
+      paceline app upgrade mnist --set hyperparams.learningrate=0.0005
+      paceline app upgrade mnist -f values.yaml --reset-values
+    """
+    with open_session(cluster) as session:
+        ref = app_named(session, name)
+        current = ref.read()
+        updated = changed(current, overrides, template=template, is_reset=flags["reset_values"])
+        return change(ref, current, updated, is_dry_run=flags["dry_run"])
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("revision", type=click.IntRange(min=1), required=False)
+@click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
+@with_cluster_options
+def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_run: bool) -> int:
+    r"""Run an earlier revision of an application again.
+
+    Without REVISION, the one before the current revision is used. The current revision is stopped first; its logs,
+    results and record are kept.
+
+    \b
+    Examples:
+      paceline app history mnist
+      paceline app rollback mnist 1
+    """
+    with open_session(cluster) as session:
+        ref = app_named(session, name)
+        current = ref.read()
+        record = ref.revision(revision or status_of(current).revision - 1).record["spec"]
+        updated = {**current, "spec": {**current["spec"], **recorded_spec(record)}}
+        return change(ref, current, updated, is_dry_run=dry_run)
+
+
+def recorded_spec(record: Object) -> Object:
+    """Return the part of an application's spec that a record of one of its revisions holds."""
+    if record.get("values") is None:
+        return {"job": {"kind": record["job"]["kind"], "spec": record["job"]["spec"]}}
+    template, _, version = str(record["template"]).rpartition("-")
+    return {"template": {"name": template, "version": version}, "values": record["values"]}
+
+
+def change(ref: AppRef, current: Object, updated: Object, *, is_dry_run: bool) -> int:
+    """Print the changed values and, unless it is a dry run, update the application to its next revision."""
+    number, name = status_of(current).revision, ref.name
+    reject_unchanged(current, updated, number)
+    check(updated)
+    differences = changed_values(current["spec"].get("values") or {}, updated["spec"].get("values") or {})
+    out().lines(f"{where}: {text(old)} → {text(new)}" for where, (old, new) in differences.items())
+    if is_dry_run:
+        return exit_codes.OK
+    ref.change(updated)
+    out().line(f"{ref} upgraded to revision {number + 1}")
+    if updated["spec"].get("suspend"):
+        print_warning(f"{name} is stopped; to run the new revision: paceline resume {name}")
+    print_hint(f"to follow it: paceline logs -f {name}; to compare revisions: paceline app history {name}")
+    return exit_codes.OK
+
+
+def changed(current: Object, overrides: ValueOverrides, *, template: str, is_reset: bool) -> Object:
+    """Return the application with the new values."""
+    spec = current["spec"]
+    named = template or (spec.get("template") or {}).get("name")
+    if not named:
+        name = current["metadata"]["name"]
+        raise BadRequest(
+            f"{name} was created from a job, not from a template; change spec.job with kubectl edit app {name}"
+        )
+    chosen = find(str(named))
+    values = overrides.over(chosen.defaults() if is_reset else spec.get("values") or {})
+    latest = {"name": chosen.name, "version": chosen.version}
+    reference = spec["template"] if not template and spec["template"]["name"] in (chosen.name, *chosen.also) else latest
+    return {**current, "spec": {**spec, "template": reference, "values": values}}
+
+
+def text(value: object) -> str:
+    """Format a value, or a placeholder if there is none."""
+    return "not set" if value is None else str(value)
+
+
+@click.command()
+def list_templates() -> int:
+    r"""List the templates.
+
+    \b
+    Example:
+      paceline app template list
+    """
+    out().lines(
+        table(
+            ("NAME", "VERSION", "DESCRIPTION"),
+            [(template.name, template.version, template.description) for template in TEMPLATES],
+        )
+    )
+    print_hint(f"paceline app template show {TEMPLATES[0].name} explains one")
+    return exit_codes.OK
+
+
+@click.command()
+@click.argument("template", metavar="TEMPLATE")
+@click.option("--values", "is_values", is_flag=True, help="Print only the default values, as a YAML file to edit.")
+def show_template(*, template: str, is_values: bool) -> int:
+    r"""Show a template: what it does, and its values with their defaults.
+
+    \b
+    Examples:
+      paceline app template show tensorflow-training
+      paceline app template show tensorflow-training --values > values.yaml
+    """
+    chosen = find(template)
+    if is_values:
+        from paceline.cli.output.yaml_text import dump
+
+        out().document(dump(chosen.defaults()))
+        return exit_codes.OK
+    out().line(f"{chosen.name} {chosen.version}: {chosen.description}")
+    out().line()
+    out().document(chosen.readme)
+    out().line()
+    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
+    print_hint(f"paceline app template show {chosen.name} --values > values.yaml writes a file to edit")
+    return exit_codes.OK
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="TEMPLATE")
+@with_values_options
+@click.option("--debug", is_flag=True, help="Also print the job and its resources.")
+def render_template(*, name: str, template: str, overrides: ValueOverrides, debug: bool) -> int:
+    r"""Print the application that a template renders with the given values.
+
+    The output is the same as that of the Helm chart.
+
+    \b
+    Example:
+      paceline app template render mnist tensorflow-training -f values.yaml
+    """
+    chosen = find(template)
+    app = render(name, chosen, overrides.over(chosen.defaults()))
+    check(app)
+    print_plan(app, is_full=debug)
+    return exit_codes.OK
+
+
+def print_plan(app: Object, *, namespace: str = "", is_full: bool = False) -> None:
+    """Print the application; with `is_full`, also the job of its first revision and its resources."""
+    from paceline.cli.output.yaml_text import dump
+
+    to = out()
+    to.document(dump(app))
+    if not is_full:
+        return
+    placed = {**app, "metadata": {**app["metadata"], "namespace": namespace or "default"}}
+    job, parts = parts_of(placed)
+    to.document(f"---\n# The job of its first revision.\n{dump(job)}")
+    for name, spec in parts.claims.items():
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": dict(spec)}
+        to.document(f"---\n# The claim that all revisions share.\n{dump(claim)}")
+    for name, spec in parts.boards.items():
+        board = {
+            "apiVersion": "tensorstack.dev/v1beta1",
+            "kind": "TensorBoard",
+            "metadata": {"name": name},
+            "spec": dict(spec),
+        }
+        to.document(f"---\n# A TensorBoard that all revisions share.\n{dump(board)}")
