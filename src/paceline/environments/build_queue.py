@@ -59,9 +59,7 @@ class BuildQueue:
             mark_used(folder)
             return BuiltEnvironment(folder=folder)
         if not is_built and policy == NEVER:
-            raise CannotStart(
-                NOT_PULLED, f"environment {name} is not built; build it with: paceline env build {name}"
-            )
+            raise CannotStart(NOT_PULLED, f"environment {name} is not built; build it with: paceline env build {name}")
         state = self._states.setdefault(spec.title, _BuildState())
         was_removed = not is_built and not state.failure
         if state.build is None and (was_removed or self.clock.monotonic() >= state.try_at):
