@@ -2,10 +2,10 @@
 
     .venv/bin/python -m bench.control [--on embedded real] [--jobs N] [--finished N ...] [--replicas N]
 
-The controllers are a process of their own: all of the embedded cluster's beside our API server, and those that
-`paceline kube controller` runs beside a real kube-apiserver with etcd. Nobody runs the pods; this program says of them what
-a kubelet would. Writes are counted by following everything that is written; they and the CPU per job depend less on who
-else uses the machine than the jobs per second do. Each finished job leaves a service and as many pods as --left says.
+The controllers run in their own process: those of the embedded cluster against our API server, and those of
+`paceline kube controller` against a real kube-apiserver with etcd. No node runs the pods; this program reports their
+status as a kubelet would. It watches all objects to count the writes. Writes and CPU per job depend less on other load
+on the machine than jobs per second do. Each finished job leaves a service and as many pods as --left says.
 """
 
 import argparse
