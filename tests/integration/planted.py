@@ -150,7 +150,7 @@ def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_ended_job_stays_beyond_its_time(patch: pytest.MonkeyPatch) -> None:
-    replace_rule(patch, "expire", lambda _view, _now: None)
+    patch.setattr(cleanup, "_expiry", lambda _view: None)
 
 
 def the_cluster_goes_by_the_machines_clock(patch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,13 @@ from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Clock, Random
 from paceline.errors import Conflict, NotFound
+from paceline.model import reasons
 from paceline.plan.scheduling.gang import Placement, lack_of, place
 from paceline.plan.scheduling.preemption import MESSAGE, TYPE, holders_of, needs_delete, new_mark, rest_of
 from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, rooms_of, waits
 
 # There is one thing to do: place what waits.
 ALL = "all"
-UNSCHEDULABLE = "Unschedulable"
 # How many pods are bound at a time.
 TOGETHER = 50
 WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
@@ -106,7 +106,7 @@ class Scheduler:
             winner = pods_by_key[other]
             message = f"Preempted by pod {uid_of(winner)} on node {pods_by_key[key]['spec']['nodeName']}"
             if await self._mark(pods_by_key[key], f"{MESSAGE} ({namespace_of(winner)}/{name_of(winner)})"):
-                await self.recorder.record(pods_by_key[key], "Preempted", message=message)
+                await self.recorder.record(pods_by_key[key], reasons.PREEMPTED, message=message)
 
     async def _mark(self, pod: Object, message: str) -> bool:
         """Mark a pod as one that gives way; False when it went meanwhile."""
@@ -153,9 +153,9 @@ class Scheduler:
             bound += [key for key, is_bound in zip(several, done, strict=True) if is_bound]
         for key in bound:
             message = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"
-            await self.recorder.record(pods_by_key[key], "Scheduled", message=message)
+            await self.recorder.record(pods_by_key[key], reasons.SCHEDULED, message=message)
             if warning := plan.warn.get(key):
-                await self.recorder.record(pods_by_key[key], "Overcommitted", message=warning, is_warning=True)
+                await self.recorder.record(pods_by_key[key], reasons.OVERCOMMITTED, message=warning, is_warning=True)
 
     async def _bind(self, pod: Object, node: str) -> bool:
         """Bind one pod; False when somebody else was faster, or it went."""
@@ -184,7 +184,7 @@ class Scheduler:
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": UNSCHEDULABLE,
+            "reason": reasons.UNSCHEDULABLE,
             "message": message,
             "lastTransitionTime": to_wire(self.clock.now()),
         }
@@ -200,7 +200,7 @@ class Scheduler:
         except NotFound:
             return
         if not is_told:
-            await self.recorder.record(pod, "FailedScheduling", message=message, is_warning=True)
+            await self.recorder.record(pod, reasons.FAILED_SCHEDULING, message=message, is_warning=True)
 
     def _changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         self.queue.add(ALL)

@@ -18,6 +18,7 @@ from paceline.apimachinery.builtin.storage_annotations import (
 from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, key_of, labels_of, name_of, uid_of
 from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.selector import LabelRule, matches
+from paceline.model import reasons
 from paceline.plan.job.plan import EventDraft
 
 NO_CLASS = "no persistent volumes available for this claim and no storage class is set"
@@ -164,9 +165,11 @@ def _class_of(claim: Object, stock: Stock) -> Object | None:
 
 def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
     if volume is None:
-        return ClaimPlan(is_lost=True, told=EventDraft(reason="ClaimLost", message=LOST, is_warning=True))
+        return ClaimPlan(is_lost=True, told=EventDraft(reason=reasons.CLAIM_LOST, message=LOST, is_warning=True))
     if not is_for(volume, claim) and volume["spec"].get("claimRef"):
-        return ClaimPlan(is_lost=True, told=EventDraft(reason="ClaimMisbound", message=MISBOUND, is_warning=True))
+        return ClaimPlan(
+            is_lost=True, told=EventDraft(reason=reasons.CLAIM_MISBOUND, message=MISBOUND, is_warning=True)
+        )
     if not is_for(volume, claim) or (claim.get("status") or {}).get("phase") != "Bound":
         return ClaimPlan(bind=volume)
     requested = claim["spec"]["resources"]["requests"]["storage"]
@@ -185,10 +188,10 @@ def _asked_for(claim: Object, name: str, volume: Object | None) -> ClaimPlan:
         return ClaimPlan(bind=volume)
     if volume["spec"].get("claimRef") and not is_for(volume, claim):
         message = f'volume "{name}" already bound to a different claim.'
-        return _waits(EventDraft(reason="FailedBinding", message=message, is_warning=True))
+        return _waits(EventDraft(reason=reasons.FAILED_BINDING, message=message, is_warning=True))
     if message := mismatch(claim, volume):
         message = f'Cannot bind to requested volume "{name}": {message}'
-        return _waits(EventDraft(reason="VolumeMismatch", message=message, is_warning=True))
+        return _waits(EventDraft(reason=reasons.VOLUME_MISMATCH, message=message, is_warning=True))
     return ClaimPlan(bind=volume)
 
 
@@ -196,25 +199,25 @@ def _without_volume(claim: Object, stock: Stock, *, has_consumer: bool) -> Claim
     name = str(claim["spec"].get("storageClassName") or "")
     found_wrong = _all_objections(claim, stock)
     if not name:
-        return _waits(EventDraft(reason="FailedBinding", message=NO_CLASS), found_wrong)
+        return _waits(EventDraft(reason=reasons.FAILED_BINDING, message=NO_CLASS), found_wrong)
     chosen = _class_of(claim, stock)
     if chosen is None:
         message = f'storageclass.storage.k8s.io "{name}" not found'
-        return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
+        return _waits(EventDraft(reason=reasons.PROVISIONING_FAILED, message=message, is_warning=True), found_wrong)
     if is_late(claim, stock) and not has_consumer:
-        return _waits(EventDraft(reason=LATE_BINDING, message=WAITS_FOR_POD))
+        return _waits(EventDraft(reason=reasons.WAIT_FOR_FIRST_CONSUMER, message=WAITS_FOR_POD))
     provisioner = str(chosen.get("provisioner") or "")
     if provisioner == FOLDERS:
         return _provision(claim, chosen, found_wrong)
     if provisioner.startswith("kubernetes.io/"):
         message = f"no volume plugin matched name: {provisioner}"
-        return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
+        return _waits(EventDraft(reason=reasons.PROVISIONING_FAILED, message=message, is_warning=True), found_wrong)
     message = (
         f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
         "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
         "correctly registered."
     )
-    return _waits(EventDraft(reason="ExternalProvisioning", message=message), found_wrong)
+    return _waits(EventDraft(reason=reasons.EXTERNAL_PROVISIONING, message=message), found_wrong)
 
 
 def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
@@ -226,7 +229,7 @@ def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
     if not message:
         return ClaimPlan(provision=chosen)
     message = f'failed to provision volume with StorageClass "{name_of(chosen)}": {message}'
-    return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
+    return _waits(EventDraft(reason=reasons.PROVISIONING_FAILED, message=message, is_warning=True), found_wrong)
 
 
 def _waits(event: EventDraft, found_wrong: str = "") -> ClaimPlan:
@@ -245,9 +248,9 @@ def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
     if policy == "Recycle":
         message = "recycling is not offered here; use Retain and remove what is in the volume, or Delete"
-        return VolumePlan(phase="Failed", reason="VolumeFailedRecycle", message=message)
+        return VolumePlan(phase="Failed", reason=reasons.VOLUME_FAILED_RECYCLE, message=message)
     if policy == "Delete" and (fault := removal_fault(volume, root)):
-        return VolumePlan(phase="Failed", reason="VolumeFailedDelete", message=fault)
+        return VolumePlan(phase="Failed", reason=reasons.VOLUME_FAILED_DELETE, message=fault)
     return VolumePlan(phase="Released")
 
 

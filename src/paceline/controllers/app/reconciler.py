@@ -34,7 +34,7 @@ from paceline.kinds.kind_types import (
     SERVICE_GROUP,
     VERSION,
 )
-from paceline.model import well_known_labels
+from paceline.model import reasons, well_known_labels
 from paceline.model.app_status import AppStatus
 from paceline.plan.app.decide import AppPlan, AppSeen, Note, RevisionJob, decide, metrics_in, refused
 from paceline.plan.app.manifests import (
@@ -121,7 +121,7 @@ class Apps:
             view = self._look(key, app)
         except BadRequest as error:
             # Whoever wrote it must mend it; what runs goes on.
-            await self.recorder.record(app, "Unreadable", message=str(error), is_warning=True)
+            await self.recorder.record(app, reasons.UNREADABLE, message=str(error), is_warning=True)
             return
         plan = decide(view, self.clock.now())
         try:
@@ -276,7 +276,7 @@ class Apps:
                 written = await self._write(app, new_status)
             except NotFound:
                 return
-            await self.recorder.record(written, "Refused", message=message, is_warning=True)
+            await self.recorder.record(written, reasons.REFUSED, message=message, is_warning=True)
 
     def _app_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         self.queue.add((training_app.PLURAL, *key_of(new or old or {})))

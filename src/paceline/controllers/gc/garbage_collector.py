@@ -11,6 +11,7 @@ from paceline.controllers.gc.metadata_informers import MetadataInformers
 from paceline.controllers.gc.owner_graph import ObjectRef, OwnerGraph
 from paceline.effects import Random
 from paceline.errors import NotFound, ServiceUnavailable
+from paceline.model import reasons
 from paceline.plan import garbage_collection
 from paceline.plan.garbage_collection import Standing, owners_of
 
@@ -110,7 +111,7 @@ class Owners:
                 owner_text = f"{owner_text}, name: {owner.get('name')}, uid: {owner.get('uid')}]"
                 message = f'ownerRef {owner_text} does not exist in namespace "{item.namespace}"'
                 about = {**obj, **self._head(item.where)}
-                await self.recorder.record(about, "OwnerRefInvalidNamespace", message=message, is_warning=True)
+                await self.recorder.record(about, reasons.OWNER_REF_INVALID_NAMESPACE, message=message, is_warning=True)
 
     async def _drain(self, item: ObjectRef, owner: Object) -> None:
         """Have what an object owns go before it does."""

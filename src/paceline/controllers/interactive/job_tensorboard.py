@@ -25,6 +25,7 @@ from paceline.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.interactive import tensorboard
 from paceline.kinds.kind_types import GROUP, SERVICE_API_VERSION, SERVICE_GROUP, VERSION
+from paceline.model import reasons
 from paceline.model.interactive_status import ServiceStatus
 from paceline.model.job_status import JobStatus
 from paceline.plan.interactive.job_tensorboard import BoardSeen, board_manifest, decide, refused
@@ -93,7 +94,7 @@ class Boards:
             # The job has gone, and its TensorBoard goes with it.
             return
         if fault:
-            await self.recorder.record(job, "TensorBoardRefused", message=fault, is_warning=True)
+            await self.recorder.record(job, reasons.TENSORBOARD_REFUSED, message=fault, is_warning=True)
 
     def _look(self, job: Object) -> BoardSeen:
         board = next(iter(self._boards.owned(uid_of(job))), None)

@@ -32,7 +32,7 @@ from paceline.effects import Clock, Random
 from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION, ServiceKind
-from paceline.model import well_known_labels
+from paceline.model import reasons, well_known_labels
 from paceline.model.interactive import InteractiveWorkload, service_name
 from paceline.model.interactive_status import ServiceStatus
 from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
@@ -158,7 +158,7 @@ class Services:
             return
         except BadRequest as error:
             # Whoever wrote it must mend it; what runs goes on.
-            await self.recorder.record(service, "Unreadable", message=str(error), is_warning=True)
+            await self.recorder.record(service, reasons.UNREADABLE, message=str(error), is_warning=True)
             return
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
@@ -271,7 +271,7 @@ class Services:
         new_status = refused(status, message, self.clock.now()).but(observed_generation=generation)
         if new_status != status:
             written = await self._write(service, new_status)
-            await self.recorder.record(written, "Invalid", message=message, is_warning=True)
+            await self.recorder.record(written, reasons.INVALID, message=message, is_warning=True)
 
     def _where(self, service: Object) -> Collection:
         return collection_of(KINDS[self._plurals[str(service["apiVersion"]), str(service["kind"])]])

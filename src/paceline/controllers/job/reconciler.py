@@ -20,6 +20,7 @@ from paceline.effects import Clock, Random
 from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, no_ports
+from paceline.model import reasons
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.conditions import hindered, refused
 from paceline.plan.job.decide import decide
@@ -173,7 +174,7 @@ class Jobs:
 
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
         """Record an event about a malformed field; its author must fix it, and running pods go on."""
-        await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
+        await self.recorder.record(job, reasons.UNREADABLE, message=str(error), is_warning=True)
 
     def _decide(self, key: JobKey, view: JobSnapshot) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
@@ -190,7 +191,7 @@ class Jobs:
             return
         self._hindrances[key] = message
         log.warning("a cluster refuses what a job needs", extra={"key": key, "error": message})
-        await self.recorder.record(job, "Refused", message=message, is_warning=True)
+        await self.recorder.record(job, reasons.REFUSED, message=message, is_warning=True)
         self.queue.add(key)
 
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
@@ -246,7 +247,7 @@ class Jobs:
             return
         written = await self.cluster.replace(where, {**job, "status": new_status.to_wire()}, subresource="status")
         self._jobs[where.plural].observe(written)
-        await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
+        await self.recorder.record(written, reasons.INVALID, message=str(error), is_warning=True)
 
     def _job_changed(self, plural: str) -> Handler:
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:

@@ -39,6 +39,7 @@ from paceline.controllers.volume.hostpath_provisioner import (
 )
 from paceline.effects import Random
 from paceline.errors import AlreadyExists, NotFound
+from paceline.model import reasons
 from paceline.plan.job.plan import EventDraft
 from paceline.plan.volume_binding import ClaimPlan, Stock, decide_claim, decide_volume
 
@@ -127,7 +128,7 @@ class Claims:
             volume = await self.cluster.get(VOLUMES, "", name_of(manifest))
         self._volumes.observe(volume)
         message = f"Successfully provisioned volume {name_of(volume)}"
-        await self.recorder.record(claim, "ProvisioningSucceeded", message=message)
+        await self.recorder.record(claim, reasons.PROVISIONING_SUCCEEDED, message=message)
         return volume
 
     async def _bind(self, claim: Object, volume: Object) -> None:
@@ -180,7 +181,7 @@ class Claims:
         self._volumes.observe(await self.cluster.patch(VOLUMES, key, patch))
         await self._say_status(claim, {"capacity": capacity})
         message = f"ExpandVolume succeeded for volume {namespace_of(claim)}/{name_of(claim)}"
-        await self.recorder.record(claim, "VolumeResizeSuccessful", message=message)
+        await self.recorder.record(claim, reasons.VOLUME_RESIZE_SUCCESSFUL, message=message)
 
     async def _lose(self, claim: Object, plan: ClaimPlan) -> None:
         if (claim.get("status") or {}).get("phase") != "Lost":

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from paceline.apimachinery.timestamps import to_wire
+from paceline.model import reasons
 from paceline.model.app_status import AppPhase, AppStatus, RecordStatus
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.plan.job.plan import EventDraft
@@ -300,20 +301,24 @@ def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
     """Return events for what changed since the last reconcile, each once."""
     previous = view.status
     if status.revision != previous.revision:
-        return (EventDraft(reason="Revision", message=f"revision {status.revision} is made of the changed spec"),)
+        return (EventDraft(reason=reasons.REVISION, message=f"revision {status.revision} is made of the changed spec"),)
     if status.phase is previous.phase:
         return ()
     match status.phase:
         case AppPhase.STOPPED:
             return (
-                EventDraft(reason="Stopped", message=f"revision {status.revision} is stopped; spec.suspend is true"),
+                EventDraft(
+                    reason=reasons.STOPPED, message=f"revision {status.revision} is stopped; spec.suspend is true"
+                ),
             )
         case AppPhase.SUCCEEDED:
-            return (EventDraft(reason="Succeeded", message=f"revision {status.revision} has succeeded"),)
+            return (EventDraft(reason=reasons.SUCCEEDED, message=f"revision {status.revision} has succeeded"),)
         case AppPhase.FAILED:
             details = f": {status.message}" if status.message else ""
             return (
-                EventDraft(reason="Failed", message=f"revision {status.revision} has failed{details}", is_warning=True),
+                EventDraft(
+                    reason=reasons.FAILED, message=f"revision {status.revision} has failed{details}", is_warning=True
+                ),
             )
     return ()
 

@@ -4,15 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.timestamps import to_wire
+from paceline.model import reasons
 from paceline.model.interactive import INSIDE, InteractiveWorkload
 from paceline.model.interactive_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
 from paceline.plan.job.plan import EventDraft
 from paceline.plan.job.snapshot import PodPhase
 
-# T9k's reason where there is nothing to explain.
-NONE = "-"
-# Why it is suspended: its author says so, nobody used it, or its program ended by itself.
-ASKED, IDLE, ENDED = "Suspended", "Idle", "Ended"
 # T9k calls it idle after an hour.
 IDLE_AFTER = timedelta(hours=1)
 # A pod that failed is not made again at once.
@@ -92,23 +89,23 @@ def decide(view: ServiceSeen, now: datetime) -> ServicePlan:
 def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
     window = view.window
     if window.is_suspended:
-        return _suspend(view, now, reason=ASKED, message="spec.suspend is true; set it to false to go on")
+        return _suspend(view, now, reason=reasons.SUSPENDED, message="spec.suspend is true; set it to false to go on")
     suspension = view.status.condition(Trait.SUSPENDED)
     if (
         suspension is not None
         and suspension.status
-        and suspension.reason in (IDLE, ENDED)
+        and suspension.reason in (reasons.IDLE, reasons.ENDED)
         and not _is_wanted(view, view.status.suspended_at or suspension.since)
     ):
         return _suspend(view, now, reason=suspension.reason, message=suspension.message)
     if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in view.pods):
         message = "its program has ended: it was shut down, or nobody had used it for long; open it to go on"
-        return _suspend(view, now, reason=ENDED, message=message)
+        return _suspend(view, now, reason=reasons.ENDED, message=message)
     # Whoever comes back has all of the time before it counts as idle.
     last = now if suspension is not None and suspension.status else _last_use(view, now)
     if last is not None and _may_idle(view) and now - last >= timedelta(seconds=window.idle_seconds):
         message = f"nobody has used it for {window.idle_seconds} seconds; open it to go on"
-        return _suspend(view, now, reason=IDLE, message=message)
+        return _suspend(view, now, reason=reasons.IDLE, message=message)
     return _go_on(view, now, last=last)
 
 
@@ -131,7 +128,7 @@ def _last_use(view: ServiceSeen, now: datetime) -> datetime | None:
 
 def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:
     """Return the pod back; the object, the service and the token stay."""
-    idle = reason != ASKED
+    idle = reason != reasons.SUSPENDED
     status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
     status = status.but(suspended_at=view.status.suspended_at or now)
     for trait, holds in ((Trait.READY, False), (Trait.IDLE, idle), (Trait.SUSPENDED, True)):
@@ -158,7 +155,7 @@ def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> Servic
     )
     status = _with_readiness(status, current, now, old=old)
     status = _with_idleness(status, now, last=last, view=view)
-    resumed = ServiceCondition(type=Trait.SUSPENDED, status=False, reason=NONE, since=now)
+    resumed = ServiceCondition(type=Trait.SUSPENDED, status=False, reason=reasons.NONE, since=now)
     return ServicePlan(
         status=status.put(resumed),
         delete=tuple(pod for pod in old if not pod.is_deleting),
@@ -191,7 +188,7 @@ def _with_readiness(
     status: ServiceStatus, pod: ServicePod | None, now: datetime, *, old: tuple[ServicePod, ...]
 ) -> ServiceStatus:
     is_ready = pod is not None and pod.is_ready
-    reason, waiting = (NONE, "") if is_ready else _why(status, pod, old)
+    reason, waiting = (reasons.NONE, "") if is_ready else _why(status, pod, old)
     message = "it answers" if is_ready else waiting or "its pod is starting"
     ready = ServiceCondition(type=Trait.READY, status=is_ready, reason=reason, message=message, since=now)
     phase = ServicePhase.RUNNING if is_ready else ServicePhase.INITIALIZING
@@ -202,18 +199,18 @@ def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, .
     """Return reason and message why it is not ready; empty while it just starts."""
     if status.start_after is not None:
         failed = next((f": pod {pod.name} failed: {pod.reason} {pod.message}".rstrip() for pod in old), "")
-        return "Restarting", f"the next pod comes at {to_wire(status.start_after)}{failed}"
+        return reasons.RESTARTING, f"the next pod comes at {to_wire(status.start_after)}{failed}"
     if old:
-        return "Restarting", f"pod {old[0].name} has not ended yet"
+        return reasons.RESTARTING, f"pod {old[0].name} has not ended yet"
     if pod is not None and pod.reason:
         return pod.reason, f"pod {pod.name}: {pod.message or pod.reason}"
-    return NONE, ""
+    return reasons.NONE, ""
 
 
 def _with_idleness(status: ServiceStatus, now: datetime, *, last: datetime, view: ServiceSeen) -> ServiceStatus:
     is_idle = _may_idle(view) and now - last >= IDLE_AFTER
     message = f"nobody has used it since {to_wire(last)}" if is_idle else ""
-    reason = "NotUsed" if is_idle else NONE
+    reason = reasons.NOT_USED if is_idle else reasons.NONE
     return status.put(ServiceCondition(type=Trait.IDLE, status=is_idle, reason=reason, message=message, since=now))
 
 
@@ -227,13 +224,13 @@ def _next_look(view: ServiceSeen, not_before: datetime | None, last: datetime, *
 def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, ...]:
     """Return events for what changed since the last reconcile, each once."""
     if current.phase is not previous.phase and current.phase is ServicePhase.RUNNING:
-        return (EventDraft(reason="Running", message=f"it answers at {current.url}"),)
+        return (EventDraft(reason=reasons.RUNNING, message=f"it answers at {current.url}"),)
     suspension, previous_suspension = current.condition(Trait.SUSPENDED), previous.condition(Trait.SUSPENDED)
     was_suspended = previous_suspension is not None and previous_suspension.status
     if suspension is not None and suspension.status and not was_suspended:
-        return (EventDraft(reason="Suspended", message=suspension.message),)
+        return (EventDraft(reason=reasons.SUSPENDED, message=suspension.message),)
     if was_suspended and suspension is not None and not suspension.status:
-        return (EventDraft(reason="Resumed", message="it goes on; its pod is made anew"),)
+        return (EventDraft(reason=reasons.RESUMED, message="it goes on; its pod is made anew"),)
     readiness, previous_readiness = current.condition(Trait.READY), previous.condition(Trait.READY)
     if (
         current.waiting
@@ -246,5 +243,5 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
 
 def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus:
     """Return the status of an invalid spec: nothing happens until its author changes it."""
-    condition = ServiceCondition(type=Trait.READY, status=False, reason="Invalid", message=message, since=now)
+    condition = ServiceCondition(type=Trait.READY, status=False, reason=reasons.INVALID, message=message, since=now)
     return status.put(condition).but(waiting=message)

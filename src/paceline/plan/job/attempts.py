@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from paceline.model import reasons
 from paceline.model.gang import FLUSH, Gang, Member, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
 from paceline.plan.job.snapshot import ContainerState, JobSnapshot, PodPhase, PodSnapshot
 
-DELETED_REASON = "Deleted"
 # The reason of a container that exceeded its memory limit.
 MEMORY_KILL = "OOMKilled"
 
@@ -202,7 +202,7 @@ def _cleaned(replica: ReplicaAttempt, row: Mapping[str, Any]) -> ReplicaAttempt:
     """Return a replica that was stopped because the job ended as deleted, not failed."""
     if replica.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
         return replica
-    return replace(replica, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
+    return replace(replica, phase=ReplicaPhase.DELETED, reason=reasons.DELETED, message="")
 
 
 def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str) -> ReplicaAttempt:
@@ -220,7 +220,7 @@ def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str
         # The result of an attempt outlives its pod; an attempt without a result is lost with its pod.
         phase=ReplicaPhase.DELETED if gone else phase,
         containers=tuple(_container(entry) for entry in row.get("containers") or ()),
-        reason=DELETED_REASON if gone else row.get("reason", ""),
+        reason=reasons.DELETED if gone else row.get("reason", ""),
         message="" if gone else row.get("message", ""),
         stages=tuple(_container(entry) for entry in row.get("stages") or ()),
     )

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.commit import COMMIT
+from paceline.model import reasons
 from paceline.model.gang import FLUSH, RESOLVE, Gang
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.completion import fail
@@ -17,7 +18,6 @@ from paceline.plan.job.restart_policy import backoff_after
 from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, PodPhase
 from paceline.plan.job.view import JobView
 
-NOT_FOUND = "SourceNotFound"
 RESOLVING = "the commit of the code is being looked up"
 MAX_ATTEMPTS = 3
 
@@ -75,7 +75,7 @@ def resolve_revision(view: JobView, now: datetime) -> Plan | None:
         return Plan(status=waiting)
     if progress.failed.attempt + 1 >= MAX_ATTEMPTS:
         message = progress.failed.message or f"pod {progress.failed.pod} failed"
-        return fail(view, now, reason=NOT_FOUND, message=message)
+        return fail(view, now, reason=reasons.SOURCE_NOT_FOUND, message=message)
     if now < progress.again_at:
         return Plan(status=waiting.but(waiting=f"{RESOLVING}: {progress.failed.message}"), wake_at=progress.again_at)
     return Plan(status=with_next_attempt(waiting, RESOLVE), wake_at=now)
@@ -85,8 +85,8 @@ def _resolved(view: JobView, pod: AuxiliaryPodSnapshot, now: datetime) -> Plan:
     commit = pod.message.strip()
     if not COMMIT.fullmatch(commit):
         message = f"pod {pod.pod} found no commit: {commit or 'it said nothing'}"
-        return fail(view, now, reason=NOT_FOUND, message=message)
+        return fail(view, now, reason=reasons.SOURCE_NOT_FOUND, message=message)
     status = view.status.but(source={"commit": commit}, waiting="")
-    event = EventDraft(reason="SourceResolved", message=f"all members have commit {commit}")
+    event = EventDraft(reason=reasons.SOURCE_RESOLVED, message=f"all members have commit {commit}")
     # The next reconciliation creates the members, once the commit is recorded.
     return Plan(status=status, events=(event,), wake_at=now)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from paceline.model import reasons
 from paceline.model.gang import RESOLVE, CleanUp
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.plan.job.attempts import older_pods, unfinished
@@ -10,11 +11,8 @@ from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.reporting import unread_log, with_tasks
 from paceline.plan.job.view import JobView
 
-EXCEEDED = "DeadlineExceeded"
-NOT_STARTED = "StartingDeadlineExceeded"
-STALLED = "Stalled"
 # After these failures even the clean-up policy None lets no pod run.
-TIMED_OUT = frozenset({EXCEEDED, NOT_STARTED, STALLED})
+TIMED_OUT = frozenset({reasons.DEADLINE_EXCEEDED, reasons.STARTING_DEADLINE_EXCEEDED, reasons.STALLED})
 # The member that determines the result ends a moment before its peers. They may end by themselves meanwhile, so that
 # their last log lines are complete.
 GRACE = timedelta(seconds=10)
@@ -28,7 +26,7 @@ def expire(view: JobView, now: datetime) -> Plan | None:
     seconds = view.gang.ttl_seconds
     message = f"the job is deleted: it ended more than {seconds} seconds ago (ttlSecondsAfterFinished)"
     status = with_tasks(view.status, view.replicas)
-    return Plan(status=status, events=(EventDraft(reason="Expired", message=message),), deletes_job=True)
+    return Plan(status=status, events=(EventDraft(reason=reasons.EXPIRED, message=message),), deletes_job=True)
 
 
 def clean_up_finished(view: JobView, now: datetime) -> Plan | None:

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from datetime import datetime
 
+from paceline.model import reasons
 from paceline.model.gang import Rule
 from paceline.model.job_status import Phase
 from paceline.plan.job.attempts import ReplicaAttempt
-from paceline.plan.job.cleanup import EXCEEDED, NOT_STARTED, clean_up
+from paceline.plan.job.cleanup import clean_up
 from paceline.plan.job.conditions import ended, under_way, with_failure
 from paceline.plan.job.deadlines import active_deadline, describe_not_started, has_missed_start
-from paceline.plan.job.diagnosis import OUT_OF_MEMORY, describe_failure, diagnosed_failure, is_killed_again
+from paceline.plan.job.diagnosis import describe_failure, diagnosed_failure, is_killed_again
 from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.reporting import observed_status
 from paceline.plan.job.restart_policy import is_unreachable, met_rule
@@ -24,9 +25,9 @@ def succeed(view: JobView, now: datetime) -> Plan | None:
     note = f"; {view.gang.success_note}" if view.gang.success_note else ""
     message = f"{describe_success(rule)}{note}"
     status = observed_status(view, now)
-    status = ended(status, Phase.SUCCEEDED, now, reason=Phase.SUCCEEDED.value, message=message)
+    status = ended(status, Phase.SUCCEEDED, now, reason=reasons.SUCCEEDED, message=message)
     status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None, preempted="")
-    event = EventDraft(reason="Succeeded", message=message)
+    event = EventDraft(reason=reasons.SUCCEEDED, message=message)
     return replace(clean_up(view, status, now), events=(event,))
 
 
@@ -50,7 +51,7 @@ def fail_lost(view: JobView, now: datetime) -> Plan | None:
         return None
     message = f"{explanation}: {describe_failure(diagnosed_failure(view.gang, view.status, cause))}"
     is_memory = is_killed_again(view.gang, view.status, cause)
-    reason = OUT_OF_MEMORY if is_memory else Phase.FAILED.value
+    reason = reasons.OUT_OF_MEMORY if is_memory else reasons.FAILED
     return fail(view, now, reason=reason, message=message, cause=cause)
 
 
@@ -59,9 +60,9 @@ def fail_late(view: JobView, now: datetime) -> Plan | None:
     deadline = active_deadline(view.gang, view.status)
     if deadline is not None and now >= deadline:
         message = f"the job was not done {view.gang.active_deadline_seconds} seconds after its start"
-        return fail(view, now, reason=EXCEEDED, message=message)
+        return fail(view, now, reason=reasons.DEADLINE_EXCEEDED, message=message)
     if has_missed_start(view, now):
-        return fail(view, now, reason=NOT_STARTED, message=describe_not_started(view))
+        return fail(view, now, reason=reasons.STARTING_DEADLINE_EXCEEDED, message=describe_not_started(view))
     return None
 
 

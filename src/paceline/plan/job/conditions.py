@@ -3,17 +3,13 @@
 from datetime import datetime
 
 from paceline.apimachinery.timestamps import to_wire
+from paceline.model import reasons
 from paceline.model.gang import Gang
 from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase, ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, is_up
 from paceline.plan.job.diagnosis import Waiting, describe_failure, diagnosed_failure, why_waiting
 from paceline.plan.job.restart_policy import failed_first
 from paceline.plan.job.snapshot import PodSnapshot
-
-# T9k's reason where there is nothing to explain.
-NONE = "-"
-RESTARTING = "Restarting"
-PREEMPTED = "Preempted"
 
 INITIALIZED, RUNNING = ConditionType.INITIALIZED, ConditionType.RUNNING
 REPLICA_FAILURE, PAUSED = ConditionType.REPLICA_FAILURE, ConditionType.PAUSED
@@ -39,14 +35,16 @@ def is_true(status: JobStatus, kind: ConditionType) -> bool:
 
 def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
     """Return the status of an invalid job: nothing happens until its author changes it."""
-    condition = Condition(type=INITIALIZED, status=False, reason="Invalid", message=message, since=now)
+    condition = Condition(type=INITIALIZED, status=False, reason=reasons.INVALID, message=message, since=now)
     return put(status, condition).but(waiting=message)
 
 
 def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
     """Return the status of a job whose objects the cluster rejects; a retry may succeed."""
     if not is_true(status, INITIALIZED):
-        status = put(status, Condition(type=INITIALIZED, status=False, reason="Refused", message=message, since=now))
+        status = put(
+            status, Condition(type=INITIALIZED, status=False, reason=reasons.REFUSED, message=message, since=now)
+        )
     return status.but(waiting=message)
 
 
@@ -54,12 +52,16 @@ def under_way(status: JobStatus, replicas: tuple[ReplicaAttempt, ...], now: date
     """Set Initialized and Completed; once all pods were created, Initialized stays true."""
     created = sum(replica.phase is not ReplicaPhase.CREATING for replica in replicas)
     if created == len(replicas) or is_true(status, INITIALIZED):
-        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
+        status = put(
+            status, Condition(type=INITIALIZED, status=True, reason=reasons.NONE, message="all pods exist", since=now)
+        )
     else:
         message = f"{created} of {len(replicas)} pods exist"
-        status = put(status, Condition(type=INITIALIZED, status=False, reason=NONE, message=message, since=now))
+        status = put(status, Condition(type=INITIALIZED, status=False, reason=reasons.NONE, message=message, since=now))
     unfinished = "the job has not ended"
-    return put(status, Condition(type=COMPLETED, status=False, reason="NotFinished", message=unfinished, since=now))
+    return put(
+        status, Condition(type=COMPLETED, status=False, reason=reasons.NOT_FINISHED, message=unfinished, since=now)
+    )
 
 
 def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, message: str) -> JobStatus:
@@ -70,8 +72,10 @@ def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, messag
         condition_reason = reason if kind is FAILED else phase.value
         status = put(status, Condition(type=kind, status=truth, reason=condition_reason, message=message, since=now))
     if not has_failed:
-        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
-        status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+        status = put(
+            status, Condition(type=INITIALIZED, status=True, reason=reasons.NONE, message="all pods exist", since=now)
+        )
+        status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=reasons.NONE, since=now))
     return status
 
 
@@ -93,7 +97,7 @@ def with_failure(
     failed = failed_first(replicas)
     if not failed:
         if all(replica.has_started for replica in replicas) or status.condition(REPLICA_FAILURE) is None:
-            return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+            return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=reasons.NONE, since=now))
         return status
     failure = status.failure
     is_recorded = failure is not None and failure.pod in {replica.name for replica in failed}
@@ -101,7 +105,7 @@ def with_failure(
     if failure is None or (culprit is not None and failure.pod != culprit.name):
         failure = diagnosed_failure(gang, status, culprit or failed[0])
     message = describe_failure(failure)
-    condition = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
+    condition = Condition(type=REPLICA_FAILURE, status=True, reason=reasons.ERROR_IN_POD, message=message, since=now)
     return put(status, condition).but(failure=failure)
 
 
@@ -121,10 +125,10 @@ def with_progress(
         failed = sum(replica.has_failed for replica in replicas)
         message = f"{len(replicas) - failed} of {len(replicas)} pods run" if failed else "all pods run"
         status = status.but(preempted="")
-        return put(status, Condition(type=RUNNING, status=True, reason=NONE, message=message, since=now))
+        return put(status, Condition(type=RUNNING, status=True, reason=reasons.NONE, message=message, since=now))
     waiting = _why_waiting(status, replicas, old)
     is_running = status.phase is Phase.RUNNING
-    reason = waiting.reason if waiting else NONE
+    reason = waiting.reason if waiting else reasons.NONE
     message = waiting.text if waiting else "pods are starting"
     return put(status, Condition(type=RUNNING, status=is_running, reason=reason, message=message, since=now)).but(
         phase=status.phase if is_running or status.phase is Phase.RESUMING else Phase.PENDING,
@@ -138,13 +142,13 @@ def _why_waiting(
     if status.start_after is not None:
         cause = f" after {describe_failure(status.failure)}" if status.failure else ""
         text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
-        return Waiting(reason=RESTARTING, text=text)
+        return Waiting(reason=reasons.RESTARTING, text=text)
     if old:
         pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
-        waiting: Waiting | None = Waiting(reason=RESTARTING, text=f"{pods} not ended yet")
+        waiting: Waiting | None = Waiting(reason=reasons.RESTARTING, text=f"{pods} not ended yet")
     else:
         waiting = why_waiting(replicas)
     if not status.preempted:
         return waiting
     explanation = f"; {waiting.text}" if waiting else ""
-    return Waiting(reason=waiting.reason if waiting else PREEMPTED, text=f"{status.preempted}{explanation}")
+    return Waiting(reason=waiting.reason if waiting else reasons.PREEMPTED, text=f"{status.preempted}{explanation}")

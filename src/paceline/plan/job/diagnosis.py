@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from paceline.model import reasons
 from paceline.model.gang import Gang
 from paceline.model.job_status import Failure, JobStatus, ReplicaPhase
-from paceline.plan.job.attempts import DELETED_REASON, ReplicaAttempt
+from paceline.plan.job.attempts import ReplicaAttempt
 
-OUT_OF_MEMORY = "OutOfMemory"
 # Waiting reasons of a container that is merely starting.
 ORDINARY = frozenset({"", "ContainerCreating", "PodInitializing"})
 # The exit code of a process killed by SIGBUS, as a shell reports it.
@@ -54,7 +54,7 @@ def diagnosed_failure(gang: Gang, status: JobStatus, replica: ReplicaAttempt) ->
 
 def describe_failure(failure: Failure) -> str:
     """Describe a failure in one sentence."""
-    if failure.reason == DELETED_REASON:
+    if failure.reason == reasons.DELETED:
         return f"pod {failure.pod} was deleted before it ended"
     code = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
     # Every failed container has the reason Error, which says less than its exit code.

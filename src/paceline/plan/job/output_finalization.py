@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
+from paceline.model import reasons
 from paceline.model.gang import FLUSH, CleanUp, Member, ReplicaId
 from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, current_attempts
@@ -17,8 +18,6 @@ from paceline.plan.job.conditions import ended
 from paceline.plan.job.plan import AuxiliaryPod, EventDraft, Plan, earliest
 from paceline.plan.job.reporting import with_tasks
 from paceline.plan.job.view import JobView
-
-KEEPING = "KeepingOutput"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ def defer_completion(view: JobView, plan: Plan, now: datetime) -> Plan:
     pending = _pending_uploads(view, plan.status.but(ending=ending), now)
     if pending.is_done and not pending.lost:
         return plan
-    event = EventDraft(reason=KEEPING, message=f"{outcome.message}; the output is being copied")
+    event = EventDraft(reason=reasons.KEEPING_OUTPUT, message=f"{outcome.message}; the output is being copied")
     status = plan.status.but(
         phase=view.status.phase,
         conditions=view.status.conditions,

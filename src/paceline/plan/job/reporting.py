@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from paceline.model import reasons
 from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt
-from paceline.plan.job.conditions import INITIALIZED, PREEMPTED, RESTARTING, RUNNING, is_true, with_start_time
+from paceline.plan.job.conditions import INITIALIZED, RUNNING, is_true, with_start_time
 from paceline.plan.job.diagnosis import describe_failure, failure_of
 from paceline.plan.job.plan import EventDraft, LogRef, Plan
 from paceline.plan.job.restart_policy import why_lost
@@ -48,10 +49,10 @@ def report_created(view: JobView, plan: Plan, _now: datetime) -> Plan:
         return plan
     uids = {row.get("uid") for task in view.stored.tasks for row in task.get("replicas") or ()}
     names = [replica.name for replica in view.replicas if replica.uid and replica.uid not in uids]
-    events = [EventDraft(reason="NewReplica", message=f"pod {name} was created") for name in names]
+    events = [EventDraft(reason=reasons.NEW_REPLICA, message=f"pod {name} was created") for name in names]
     if plan.status.conditions and not view.stored.conditions:
         message = f"job {view.naming.job} has {len(view.replicas)} members"
-        events.insert(0, EventDraft(reason="Created", message=message))
+        events.insert(0, EventDraft(reason=reasons.CREATED, message=message))
     return replace(plan, events=(*events, *plan.events))
 
 
@@ -61,7 +62,7 @@ def report_recreated(view: JobView, plan: Plan, _now: datetime) -> Plan:
         return plan
     events = (
         EventDraft(
-            reason="Remade",
+            reason=reasons.REMADE,
             message=f"pod {replica.name} was deleted before it ran; {replica.place} is made again, "
             "and no restart is counted",
         )
@@ -78,7 +79,9 @@ def report_size(view: JobView, plan: Plan, _now: datetime) -> Plan:
     size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": expected}
     events: tuple[EventDraft, ...] = ()
     if previous not in (None, expected) and not plan.status.phase.is_final:
-        events = (EventDraft(reason="Resized", message=f"{expected} replicas are wanted, {previous} were before"),)
+        events = (
+            EventDraft(reason=reasons.RESIZED, message=f"{expected} replicas are wanted, {previous} were before"),
+        )
     return replace(plan, status=plan.status.but(elastic=size), events=(*events, *plan.events))
 
 
@@ -107,16 +110,20 @@ def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraf
     """Return events for what changed since the last reconciliation."""
     events = []
     if is_true(status, INITIALIZED) and not is_true(previous, INITIALIZED):
-        events.append(EventDraft(reason="Start", message="all pods exist"))
+        events.append(EventDraft(reason=reasons.START, message="all pods exist"))
     if status.phase is Phase.RUNNING and previous.phase is not Phase.RUNNING:
         waiting = status.aggregate.get("creating", 0) + status.aggregate.get("pending", 0)
         total = sum(status.aggregate.values())
         # An elastic job may start with fewer pods than it wants.
         message = f"{total - waiting} of {total} pods run" if waiting else "all pods run"
-        events.append(EventDraft(reason="Running", message=message))
+        events.append(EventDraft(reason=reasons.RUNNING, message=message))
     old, new = previous.condition(RUNNING), status.condition(RUNNING)
     # Restarts and preemptions have had their own events.
-    is_changed = new is not None and new.reason not in (RESTARTING, PREEMPTED, old.reason if old else None)
+    is_changed = new is not None and new.reason not in (
+        reasons.RESTARTING,
+        reasons.PREEMPTED,
+        old.reason if old else None,
+    )
     if status.waiting and new is not None and is_changed:
         events.append(EventDraft(reason=new.reason, message=status.waiting, is_warning=True))
     return tuple(events)
@@ -129,7 +136,7 @@ def lost_replica_events(view: JobView) -> tuple[EventDraft, ...]:
     reported = {row["name"] for row in rows if row.get("phase") in ended}
     return tuple(
         EventDraft(
-            reason="ReplicaLost",
+            reason=reasons.REPLICA_LOST,
             message=f"{describe_failure(failure_of(replica))}; {replica.place} is not tried again: "
             f"{why_lost(view.gang, view.status, replica)}",
             is_warning=True,

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from paceline.model import reasons
 from paceline.model.gang import Gang, RestartScope
 from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.job.attempts import (
@@ -10,9 +11,8 @@ from paceline.plan.job.attempts import (
     current_attempts,
     unfinished,
 )
-from paceline.plan.job.cleanup import STALLED
 from paceline.plan.job.completion import fail
-from paceline.plan.job.conditions import PREEMPTED, RESTARTING, with_failure, with_progress
+from paceline.plan.job.conditions import with_failure, with_progress
 from paceline.plan.job.deadlines import check_stall, describe_stall
 from paceline.plan.job.diagnosis import describe_failure, failure_of
 from paceline.plan.job.plan import EventDraft, Plan
@@ -37,7 +37,7 @@ def restart_failed(view: JobView, now: datetime) -> Plan | None:
     )
     reason = describe_failure(failure_of(cause)) if cause else "restartPolicy is Always"
     message = f"{reason}; next try of {names} {_describe_count(view.gang, status)}"
-    event = EventDraft(reason=RESTARTING, message=message, is_warning=cause is not None)
+    event = EventDraft(reason=reasons.RESTARTING, message=message, is_warning=cause is not None)
     return _restart(view, status, event, now)
 
 
@@ -48,10 +48,10 @@ def restart_stalled(view: JobView, now: datetime) -> Plan | None:
         return None
     explanation = describe_stall(view.gang, since)
     if refusal := why_no_restart(view.gang, view.status):
-        return fail(view, now, reason=STALLED, message=f"{explanation}; {refusal}")
+        return fail(view, now, reason=reasons.STALLED, message=f"{explanation}; {refusal}")
     status = restart_all(observed_status(view, now), view.gang, now)
     message = f"{explanation}; next try of all members {_describe_count(view.gang, status)}"
-    return _restart(view, status, EventDraft(reason=STALLED, message=message, is_warning=True), now)
+    return _restart(view, status, EventDraft(reason=reasons.STALLED, message=message, is_warning=True), now)
 
 
 def restart_requested(view: JobView, _now: datetime) -> Plan | None:
@@ -94,7 +94,9 @@ def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
     names = "all members" if is_whole else ", ".join(str(replica.place) for replica in preempted)
     pod_names = {replica.name for replica in preempted}
     delete = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
-    event = EventDraft(reason=PREEMPTED, message=f"{reason}; {names} wait for room again, and no restart is counted")
+    event = EventDraft(
+        reason=reasons.PREEMPTED, message=f"{reason}; {names} wait for room again, and no restart is counted"
+    )
     return Plan(status=status, delete=delete, events=(event,))
 
 
@@ -118,7 +120,7 @@ def is_restart_requested(view: JobView) -> bool:
 
 def _restart_uncounted(view: JobView, message: str) -> Plan:
     status = view.status.but(phase=Phase.RESUMING, resumes=view.status.resumes + 1)
-    return next_attempt(view, status, EventDraft(reason=RESTARTING, message=message))
+    return next_attempt(view, status, EventDraft(reason=reasons.RESTARTING, message=message))
 
 
 def _describe_count(gang: Gang, status: JobStatus) -> str:

@@ -2,9 +2,10 @@
 
 from datetime import datetime, timedelta
 
+from paceline.model import reasons
 from paceline.model.job_status import Condition, Phase
 from paceline.plan.job.attempts import unfinished
-from paceline.plan.job.conditions import NONE, PAUSED, RUNNING, SUSPENDED, is_true, put
+from paceline.plan.job.conditions import PAUSED, RUNNING, SUSPENDED, is_true, put
 from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.reporting import with_tasks
 from paceline.plan.job.restart import has_pods, next_attempt
@@ -21,13 +22,13 @@ def pause(view: JobView, now: datetime) -> Plan | None:
     if not view.is_paused:
         return None
     message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
-    status = put(view.status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
-    status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
+    status = put(view.status, Condition(type=PAUSED, status=True, reason=reasons.NONE, message=message, since=now))
+    status = put(status, Condition(type=RUNNING, status=False, reason=reasons.PAUSED, message=message, since=now))
     status = with_tasks(status, view.replicas).but(
         phase=Phase.PAUSED, waiting="", preempted="", start_after=None, running_time=None
     )
     delete, wake_at = pods_to_stop(view, now)
-    event = EventDraft(reason="Paused", message=message)
+    event = EventDraft(reason=reasons.PAUSED, message=message)
     return Plan(status=status, delete=delete, wake_at=wake_at, events=(event,))
 
 
@@ -35,9 +36,9 @@ def suspend(view: JobView, now: datetime) -> Plan | None:
     """Suspend the job at the user's request: delete every pod, and clear the start time, since it starts anew."""
     if not view.is_suspended:
         return None
-    condition = Condition(type=SUSPENDED, status=True, reason="JobSuspended", message=ON_HOLD, since=now)
+    condition = Condition(type=SUSPENDED, status=True, reason=reasons.JOB_SUSPENDED, message=ON_HOLD, since=now)
     status = put(view.status, condition)
-    condition = Condition(type=RUNNING, status=False, reason=SUSPENDED.value, message=ON_HOLD, since=now)
+    condition = Condition(type=RUNNING, status=False, reason=reasons.SUSPENDED, message=ON_HOLD, since=now)
     status = with_tasks(put(status, condition), view.replicas).but(
         phase=Phase.PENDING,
         waiting=ON_HOLD,
@@ -48,7 +49,7 @@ def suspend(view: JobView, now: datetime) -> Plan | None:
         paused_seconds=0,
     )
     delete, wake_at = pods_to_stop(view, now)
-    event = EventDraft(reason=SUSPENDED.value, message=ON_HOLD)
+    event = EventDraft(reason=reasons.SUSPENDED, message=ON_HOLD)
     return Plan(status=status, delete=delete, wake_at=wake_at, events=(event,))
 
 
@@ -70,9 +71,9 @@ def resume(view: JobView, now: datetime) -> Plan | None:
     is_timed = paused is not None and status.start_time is not None
     seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
     message = "the job goes on after a pause"
-    status = put(status, Condition(type=PAUSED, status=False, reason=NONE, message=message, since=now))
+    status = put(status, Condition(type=PAUSED, status=False, reason=reasons.NONE, message=message, since=now))
     status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
-    return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason="Resuming", message=message))
+    return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason=reasons.RESUMING, message=message))
 
 
 def unsuspend(view: JobView, now: datetime) -> Plan | None:
@@ -81,12 +82,12 @@ def unsuspend(view: JobView, now: datetime) -> Plan | None:
     if not is_on_hold or view.is_suspended:
         return None
     message = "the job is no longer suspended"
-    condition = Condition(type=SUSPENDED, status=False, reason="JobResumed", message=message, since=now)
+    condition = Condition(type=SUSPENDED, status=False, reason=reasons.JOB_RESUMED, message=message, since=now)
     had_pods = has_pods(view)
     status = put(view.status, condition).but(
         phase=Phase.RESUMING if had_pods else Phase.PENDING, resumes=view.status.resumes + had_pods, waiting=""
     )
-    return next_attempt(view, status, EventDraft(reason="Resuming", message=message))
+    return next_attempt(view, status, EventDraft(reason=reasons.RESUMING, message=message))
 
 
 def pods_to_stop(view: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from paceline.apimachinery.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of
 from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import from_wire, to_wire
-from paceline.model import well_known_labels
+from paceline.model import reasons, well_known_labels
 from paceline.plan.scheduling.resources import (
     Amounts,
     Fit,
@@ -21,7 +21,7 @@ from paceline.plan.scheduling.resources import (
     requests_of,
 )
 
-TYPE, REASON = "DisruptionTarget", "PreemptionByScheduler"
+TYPE = "DisruptionTarget"
 # The words of Kubernetes' own scheduler.
 MESSAGE = "default-scheduler: preempting to accommodate a higher priority pod"
 # How long a job may take to write down that its pods go, before they are ended without it.
@@ -41,7 +41,9 @@ def disruption_condition(pod: Object) -> Object | None:
     """Find the mark on a pod that gives way."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     marks = (
-        condition for condition in conditions if (condition.get("type"), condition.get("reason")) == (TYPE, REASON)
+        condition
+        for condition in conditions
+        if (condition.get("type"), condition.get("reason")) == (TYPE, reasons.PREEMPTION_BY_SCHEDULER)
     )
     return next((condition for condition in marks if condition.get("status") == "True"), None)
 
@@ -61,7 +63,7 @@ def new_mark(message: str, now: datetime) -> Object:
     return {
         "type": TYPE,
         "status": "True",
-        "reason": REASON,
+        "reason": reasons.PREEMPTION_BY_SCHEDULER,
         "message": message,
         "lastProbeTime": None,
         "lastTransitionTime": to_wire(now),
