@@ -10,8 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from paceline.kinds.apps.templates.explain import rows_of, values_schema, values_text
-from paceline.kinds.apps.templates.registry import TEMPLATES
+from paceline.kinds.apps.templates.registry import TEMPLATES, rows_of, values_schema, values_text
 from paceline.kinds.apps.templates.types import Template
 from paceline.kinds.kind_types import OWN_API_VERSION
 

@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.apimachinery.scheme import Column
 from paceline.errors import Fault, Invalid
-from paceline.kinds.compat.migration import Migration
+from paceline.kinds.compat import Migration
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.interactive import InteractiveWorkload
 
@@ -123,7 +123,7 @@ class JobKind:
     ports: Callable[[Any], Ports] = no_ports
     # Fields that only older versions of the kind have, and the function that migrates them.
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Migration], None] = no_old_shapes
+    migrate: Callable[[Migration], None] = no_old_shapes
     # Paths below `spec` that may change after creation.
     mutable: tuple[str, ...] | None = MUTABLE
     columns: tuple[Column, ...] = COLUMNS
@@ -146,7 +146,7 @@ class ServiceKind:
     expand: Callable[[Any, JobNaming], InteractiveWorkload]
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Migration], None] = no_old_shapes
+    migrate: Callable[[Migration], None] = no_old_shapes
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = SERVICE_COLUMNS
     alias_of: str = ""
@@ -164,7 +164,7 @@ class PlainKind:
     spec: type[msgspec.Struct]
     check: Callable[[Any, str], tuple[Fault, ...]]
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Migration], None] = no_old_shapes
+    migrate: Callable[[Migration], None] = no_old_shapes
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...]
     alias_of: str = ""

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, Input, Output, Staging
-from paceline.kinds.spec.data_flow import DataFlowSpec
+from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, DataFlowSpec, Input, Output, Staging
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.hyperparameters import Hyperparameters, flags_of, variables_of, with_flags
 from paceline.kinds.spec.pod_template import each_container, literal, with_env
-from paceline.kinds.spec.run_mode import RunMode, is_debug
+from paceline.kinds.spec.run_policy import RunMode, is_debug
 from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git, Source, pinned, working_dir
 from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
 

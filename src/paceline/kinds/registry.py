@@ -15,9 +15,7 @@ from paceline.apimachinery.scheme import Lookup, Resource, no_warnings
 from paceline.errors import Fault, Invalid
 from paceline.kinds.apps import expand as apps
 from paceline.kinds.apps import job_record, training_app
-from paceline.kinds.compat.migration import Normalized
-from paceline.kinds.compat.normalize import normalise
-from paceline.kinds.crd import crd
+from paceline.kinds.compat import Normalized, normalise
 from paceline.kinds.decode import decode, misfits
 from paceline.kinds.interactive import notebook, tensorboard
 from paceline.kinds.jobs import beam, colossalai, deepspeed, generic, mpi, pytorch, tensorflow, xgboost
@@ -34,11 +32,10 @@ from paceline.kinds.kind_types import (
     ServiceKind,
 )
 from paceline.kinds.pod_injection import inject
-from paceline.kinds.schema import Schema, object_schema
-from paceline.kinds.spec.data_flow import DataFlowSpec, check_fed, fed_claims
+from paceline.kinds.schema import Schema, crd, object_schema
+from paceline.kinds.spec.data import DataFlowSpec, check_fed, fed_claims
 from paceline.kinds.spec.pod_template import claims_in
-from paceline.kinds.spec.run_policy import Limits, with_limits
-from paceline.kinds.spec.scheduler import queue_of
+from paceline.kinds.spec.run_policy import Limits, queue_of, with_limits
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.interactive import SHORT, InteractiveWorkload
 

@@ -1,4 +1,4 @@
-"""The OpenAPI v3 schema of a spec type: for validation in the API server, `kubectl explain`, and CRDs."""
+"""The OpenAPI v3 schema of a kind and its CustomResourceDefinition: for validation, `kubectl explain` and real clusters."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from paceline.kinds.compat.migration import Path
-from paceline.kinds.compat.normalize import CLEAN_UP, SWITCHED
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.scheme import Column
+from paceline.kinds.compat import CLEAN_UP, SWITCHED, Path
 from paceline.kinds.kind_types import VERSION, Kind
 
 Schema = dict[str, Any]
@@ -212,3 +213,49 @@ def _with_extra(schema: Schema, extra: Mapping[str, Any]) -> Schema:
 
 def _bounded(schema: Schema, **bounds: object) -> Schema:
     return {**schema, **{key: value for key, value in bounds.items() if value is not None}}
+
+
+OPEN: Mapping[str, Any] = {"type": "object"}
+
+
+def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | None = None) -> Object:
+    """Return the CRD of a kind, with all references to `components` resolved; `written` caches resolved schemas."""
+    schema = structural(object_schema(kind), components, written)
+    # The API server defines these three itself, and rejects a CRD that declares more of them.
+    schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(OPEN)}
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": [_column(column) for column in kind.columns],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.singular or kind.kind.lower(),
+                # The API server stores no empty list: with one, the CRD would look changed at every start.
+                **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+                "categories": ["all", "paceline"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    rendered: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    if column.description:
+        rendered["description"] = column.description
+    if column.priority:
+        rendered["priority"] = column.priority
+    return rendered

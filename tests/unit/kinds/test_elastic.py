@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.kinds import registry
-from paceline.kinds.spec.elastic import Elastic, sizes
+from paceline.kinds.jobs.replica_specs import Elastic, sizes
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, pytorch, replica
 
 TORCHRUN = {"torchrunConfig": {"enabled": True}}

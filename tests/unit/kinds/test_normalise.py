@@ -7,7 +7,7 @@ import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components
 from paceline.kinds import registry
-from paceline.kinds.compat.migration import Migration, Move, Normalized
+from paceline.kinds.compat import Migration, Move, Normalized
 from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy
 from tests.unit.kinds.manifests import container_of, gang_of, generic, mpi, pytorch, replica, template, tensorflow
 from tests.unit.kinds.oldshapes import (

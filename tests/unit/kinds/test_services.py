@@ -4,7 +4,7 @@ import pytest
 
 from paceline.errors import Invalid
 from paceline.kinds import registry
-from paceline.kinds.interactive.tensorboard_spec import LogSet, read_uri
+from paceline.kinds.interactive.spec import LogSet, read_uri
 from tests.unit.kinds.manifests import notebook, pytorch, said, template, tensorboard
 
 URIS = {

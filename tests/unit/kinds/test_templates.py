@@ -5,8 +5,7 @@ import pytest
 from paceline.errors import BadRequest, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
-from paceline.kinds.apps.templates.explain import rows_of, values_schema
-from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.kinds.apps.templates.registry import TEMPLATES, find, rows_of, values_schema
 from paceline.kinds.apps.templates.values import merged, with_setting
 from paceline.model.gang import ReplicaId
 

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
-from paceline.kinds.interactive.suspend import DEFAULT_IDLE_SECONDS, IdleSeconds, run_mode_to_suspend
+from paceline.kinds.compat import Migration
+from paceline.kinds.interactive.spec import DEFAULT_IDLE_SECONDS, IdleSeconds, run_mode_to_suspend
 from paceline.kinds.kind_types import CannotRun, Claim, ServiceKind
 from paceline.kinds.spec.fields import Part, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, claims_in, literal, with_container
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import Scheduler
 from paceline.model.gang import JobNaming
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload, prefix_of, secret_name
 
@@ -198,7 +198,7 @@ def _readiness(container: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {**check, "periodSeconds": 2, "timeoutSeconds": 10}
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 
@@ -212,5 +212,5 @@ KIND = ServiceKind(
     expand=expand,
     claims=claims,
     old=OldNotebook,
-    modernise=modernise,
+    migrate=migrate,
 )

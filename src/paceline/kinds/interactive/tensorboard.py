@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
-from paceline.kinds.interactive.suspend import run_mode_to_suspend
-from paceline.kinds.interactive.tensorboard_spec import (
+from paceline.kinds.compat import Migration
+from paceline.kinds.interactive.spec import (
     CLAIMS,
     LogSet,
     TensorBoardSpec,
     check_logs,
     log_claims,
     log_sets,
+    run_mode_to_suspend,
 )
 from paceline.kinds.kind_types import OUTSIDE_COLUMNS, CannotRun, ServiceKind
 from paceline.kinds.spec.fields import Part, about
@@ -104,7 +104,7 @@ def _options(sets: tuple[LogSet, ...]) -> Iterator[str]:
         yield f"--logdir_spec={literal(','.join(named))}"
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 
@@ -119,5 +119,5 @@ KIND = ServiceKind(
     claims=log_claims,
     columns=OUTSIDE_COLUMNS,
     old=OldTensorBoard,
-    modernise=modernise,
+    migrate=migrate,
 )

@@ -11,8 +11,7 @@ from paceline.errors import Fault
 from paceline.kinds.kind_types import MUTABLE, CannotRun, JobKind, Located
 from paceline.kinds.spec.fields import Free, Part, about
 from paceline.kinds.spec.pod_template import check_template
-from paceline.kinds.spec.run_mode import RunMode, check_run_mode
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import RunMode, Scheduler, check_run_mode
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 SUBMITTER = "batchjob"

@@ -12,17 +12,15 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration, Move
+from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Replicas, Resources, Template, about
 from paceline.kinds.spec.pod_template import Words
 from paceline.kinds.spec.restart_policy import RestartObject
-from paceline.kinds.spec.run_mode import RunMode, Suspend, debugged, is_debug
-from paceline.kinds.spec.run_policy import Limits, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 PORT, USUAL_PORT = "master", 29500
@@ -157,14 +155,14 @@ def ports(job: ColossalAIJob) -> Ports:
     return {PORT: USUAL_PORT, **remote_launch.agent_ports(launcher_jobs.workers(job))}
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "torchConfig")
     draft.move(("spec", "worker", "procPerWorker"), (*config, "procPerWorker"))
     draft.move(("spec", "worker", "command"), (*config, "script"))
     draft.move(("spec", "worker", "torchArgs"), (*config, "extraArgs"))
     draft.move(("spec", "ssh", "sshAuthMountPath"), ("spec", "ssh", "authMountPath"))
-    launcher_jobs.modernise(draft)
+    launcher_jobs.migrate(draft)
     _launcher_to_replica(draft)
 
 
@@ -179,7 +177,7 @@ KIND = JobKind(
     templates=templates,
     ports=ports,
     old=OldColossalAIJob,
-    modernise=modernise,
+    migrate=migrate,
 )
 
 

@@ -11,17 +11,25 @@ from typing import Annotated, Literal
 
 from paceline.apimachinery.field_errors import forbidden, invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
-from paceline.kinds.jobs import remote_launch, training_jobs
+from paceline.kinds.compat import Migration
+from paceline.kinds.jobs import remote_launch, replica_specs
+from paceline.kinds.jobs.replica_specs import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.kind_types import MUTABLE, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
-from paceline.kinds.spec.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Positive, Replicas, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, with_container, with_env
 from paceline.kinds.spec.restart_policy import RestartText
-from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
-from paceline.kinds.spec.run_policy import RunPolicy, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import (
+    RunMode,
+    RunPolicy,
+    Scheduler,
+    Scope,
+    Suspend,
+    check_run_mode,
+    debugged,
+    is_debug,
+    resumed,
+)
 from paceline.model.gang import Gang, JobNaming, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
 
 WORKER = "worker"
@@ -131,9 +139,9 @@ def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:
 def expand(job: DeepSpeedJob, site: JobNaming) -> Gang:
     """Return the gang: all workers run an agent, and the first also runs deepspeed."""
     members = tuple(
-        training_jobs.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job)
+        replica_specs.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job)
     )
-    gang = training_jobs.gang(
+    gang = replica_specs.gang(
         members,
         (job.worker,),
         leader=ReplicaId(WORKER, 0),
@@ -159,7 +167,7 @@ def ports(job: DeepSpeedJob) -> Ports:
     return {PORT: USUAL_PORT, **remote_launch.agent_ports(places(job))}
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate strings to lists, and restart policies that are objects to strings; warn."""
     for name in RUNS:
         path = ("spec", "config", "run", name)
@@ -167,7 +175,7 @@ def modernise(draft: Migration) -> None:
         if isinstance(written, str):
             draft.tell(path, f"is a string; write the list [{written}]")
             draft.put(path, [written])
-    training_jobs.modernise(draft)
+    replica_specs.migrate(draft)
 
 
 KIND = JobKind(
@@ -181,14 +189,14 @@ KIND = JobKind(
     templates=templates,
     ports=ports,
     old=OldDeepSpeedJob,
-    modernise=modernise,
+    migrate=migrate,
     mutable=(*MUTABLE, "elastic.expectedReplicas"),
 )
 
 
 def _template(job: DeepSpeedJob, site: JobNaming, place: ReplicaId) -> Free:
     template = job.worker.template
-    main = training_jobs.container_named(template, WORKER)
+    main = replica_specs.container_named(template, WORKER)
     serve = remote_launch.serve(site, place)
     command = _deepspeed(job, site) if place.index == 0 else serve
     template = with_container(template, main, command=command, args=None)
@@ -200,7 +208,7 @@ def _template(job: DeepSpeedJob, site: JobNaming, place: ReplicaId) -> Free:
 
 def _resumed(job: DeepSpeedJob, site: JobNaming, place: ReplicaId, template: Free) -> Free:
     """Return a copy of a template for the time after a pause; only the first worker may have another command."""
-    main = training_jobs.container_named(template, WORKER)
+    main = replica_specs.container_named(template, WORKER)
     command = template["spec"]["containers"][main]["command"]
     changed = resumed(template, job.run_mode, role=WORKER, main=main)
     if place.index:
@@ -228,7 +236,7 @@ def _files(job: DeepSpeedJob, site: JobNaming) -> RemoteLaunch:
     if job.disable_custom_env:
         return remote_launch.launch(site, hosts)
     template = job.worker.template
-    env = template["spec"]["containers"][training_jobs.container_named(template, WORKER)].get("env") or ()
+    env = template["spec"]["containers"][replica_specs.container_named(template, WORKER)].get("env") or ()
     # One line per variable. Other values (several lines, valueFrom, expanded by Kubernetes) are skipped: every worker's
     # container has them anyway.
     plain = [
@@ -243,7 +251,7 @@ def _files(job: DeepSpeedJob, site: JobNaming) -> RemoteLaunch:
 def _slots(job: DeepSpeedJob) -> int:
     configured = job.config.slots_per_worker if job.config else None
     template = job.worker.template
-    return configured or max(remote_launch.gpus_of(template, training_jobs.container_named(template, WORKER)), 1)
+    return configured or max(remote_launch.gpus_of(template, replica_specs.container_named(template, WORKER)), 1)
 
 
 def _deepspeed(job: DeepSpeedJob, site: JobNaming) -> list[str]:

@@ -5,25 +5,126 @@ Out    a Gang: members whose `$(…)` variables are expanded, and the rules as l
 Never  reads a pod, a clock, or another kind.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from paceline.apimachinery.field_errors import duplicate, invalid, unsupported
+from paceline.apimachinery.field_errors import did_you_mean, duplicate, invalid, unsupported
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
-from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.compat import Migration
+from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import JobKind, Located
-from paceline.kinds.spec.data_flow import DataFlowSpec
-from paceline.kinds.spec.fields import Part, Replicas, ReplicaType, Template, about, whole_number
-from paceline.kinds.spec.pod_template import with_labels
+from paceline.kinds.spec.data import DataFlowSpec
+from paceline.kinds.spec.fields import Free, Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.spec.pod_template import each_container, with_labels
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
-from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
-from paceline.kinds.spec.run_policy import CleanUpPolicy, Limits, Scope, clean_up
-from paceline.kinds.spec.scheduler import Scheduler
-from paceline.kinds.spec.variable_expansion import Variables
+from paceline.kinds.spec.run_policy import (
+    CleanUpPolicy,
+    Limits,
+    RunMode,
+    Scheduler,
+    Scope,
+    Suspend,
+    check_run_mode,
+    clean_up,
+    debugged,
+    resumed,
+)
 from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope, Rule
+
+VARIABLE = re.compile(r"(?<!\$)\$\((type|rank|replicas\[[^()]*|service\.[^()]*)\)")
+REPLICAS = re.compile(r"replicas\[([^][]*)\]")
+HOST = re.compile(r"service\.([^][]+)\[([^][]*)\]\.host")
+PORT = re.compile(r"service\.port\[([^][]*)\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variables:
+    """The values of the variables: the number of replicas of each type, and the ports of the Service, if any."""
+
+    replicas: Mapping[str, int]
+    ports: Mapping[str, int] | None
+
+    def check(self, template: Mapping[str, Any], path: str) -> Iterator[Fault]:
+        """Yield a fault for each variable that has no value."""
+        for text_path, text in _texts(template, path):
+            for match in VARIABLE.finditer(text):
+                if problem := self._problem(match[1]):
+                    yield invalid(text_path, match[0], problem)
+
+    def fill(self, template: Mapping[str, Any], *, site: JobNaming, place: ReplicaId) -> Free:
+        """Return a copy of a valid template with every variable expanded for one replica."""
+
+        def filled(text: str) -> str:
+            return VARIABLE.sub(lambda match: self._value(match[1], site, place), text)
+
+        def change(container: Mapping[str, Any]) -> Free:
+            changed = dict(container)
+            for key in ("command", "args"):
+                if changed.get(key):
+                    changed[key] = [filled(argument) for argument in changed[key]]
+            if changed.get("env"):
+                changed["env"] = [
+                    {**variable, "value": filled(variable["value"])} if "value" in variable else variable
+                    for variable in changed["env"]
+                ]
+            return changed
+
+        return each_container(template, change)
+
+    def _problem(self, name: str) -> str:
+        if name in ("type", "rank"):
+            return ""
+        if match := REPLICAS.fullmatch(name):
+            return self._type_problem(match[1])
+        if self.ports is None:
+            return "the job has no Service; set spec.service.ports"
+        if match := PORT.fullmatch(name):
+            near = did_you_mean(match[1], self.ports)
+            return "" if match[1] in self.ports else f"the Service has no port of this name{near}"
+        if match := HOST.fullmatch(name):
+            return self._type_problem(match[1]) or self._rank_problem(match[1], match[2])
+        return "must be $(replicas[TYPE]), $(service.TYPE[RANK].host) or $(service.port[NAME])"
+
+    def _type_problem(self, role: str) -> str:
+        if role in self.replicas:
+            return ""
+        near = did_you_mean(role, self.replicas)
+        return f"the job has no replica type of this name{near or '; its types are ' + ', '.join(self.replicas)}"
+
+    def _rank_problem(self, role: str, rank: str) -> str:
+        number = whole_number(rank)
+        if number is not None and number < self.replicas[role]:
+            return ""
+        return f"the ranks of {role} are 0 to {self.replicas[role] - 1}"
+
+    def _value(self, name: str, site: JobNaming, place: ReplicaId) -> str:
+        if name == "type":
+            return place.role
+        if name == "rank":
+            return str(place.index)
+        if match := REPLICAS.fullmatch(name):
+            return str(self.replicas[match[1]])
+        if match := HOST.fullmatch(name):
+            return site.host(ReplicaId(match[1], int(match[2])))
+        return str((self.ports or {})[name.removeprefix("service.port[").removesuffix("]")])
+
+
+def _texts(template: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    spec = template["spec"]
+    for group in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            container_path = f"{path}.spec.{group}[{index}]"
+            for key in ("command", "args"):
+                for position, argument in enumerate(container.get(key) or ()):
+                    yield f"{container_path}.{key}[{position}]", argument
+            for position, variable in enumerate(container.get("env") or ()):
+                if variable.get("value"):
+                    yield f"{container_path}.env[{position}].value", variable["value"]
+
 
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
 # Replica type → ranks, as numbers or strings. An empty rule would be met at once.
@@ -130,7 +231,7 @@ def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate restart policies that are written as strings to objects, and warn."""
     for path in each_restart(draft):
         text_to_object(draft, path)
@@ -145,7 +246,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    modernise=modernise,
+    migrate=migrate,
 )
 
 

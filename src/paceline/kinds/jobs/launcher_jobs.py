@@ -5,13 +5,13 @@ from typing import Annotated, Protocol
 
 from paceline.apimachinery.field_errors import duplicate, invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration, Move
+from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import Free, Part, about
 from paceline.kinds.spec.pod_template import check_sketch, check_template, with_container
 from paceline.kinds.spec.restart_policy import Restart, each_restart, restart_object, text_to_object
-from paceline.kinds.spec.run_mode import RunMode, check_run_mode, resumed
+from paceline.kinds.spec.run_policy import RunMode, check_run_mode, resumed
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
 
 LAUNCHER, WORKER = "launcher", "worker"
@@ -216,7 +216,7 @@ def gang(job: Job, template: Callable[[ReplicaId, Free], Free], files: RemoteLau
     )
 
 
-def modernise(draft: Migration, *, old_container: str = "") -> None:
+def migrate(draft: Migration, *, old_container: str = "") -> None:
     """Migrate `spec.worker` to the first entry of `replicaSpecs`, and strings to the type of their field; warn."""
     old, new = ("spec", "worker"), ("spec", "replicaSpecs", 0)
     if isinstance(draft.get(*old), dict) and not draft.has("spec", "replicaSpecs"):

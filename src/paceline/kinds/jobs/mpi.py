@@ -13,17 +13,15 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
+from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Count, Free, Part, Replicas, Template, about, whole_number
 from paceline.kinds.spec.pod_template import Words, with_env, with_labels
 from paceline.kinds.spec.restart_policy import RestartObject
-from paceline.kinds.spec.run_mode import RunMode, Suspend, debugged, is_debug
-from paceline.kinds.spec.run_policy import Limits, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 OLD_CONTAINER = "mpi-worker"
@@ -163,7 +161,7 @@ def ports(job: MPIJob) -> Ports:
     return remote_launch.agent_ports(launcher_jobs.workers(job))
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "mpiConfig")
     draft.move(("spec", "mca"), (*config, "mca"))
@@ -172,7 +170,7 @@ def modernise(draft: Migration) -> None:
     draft.move(("spec", "worker", "extraMPIArgs"), (*config, "extraArgs"))
     _processes_to_args(draft)
     draft.move(("spec", "ssh", "authMountPath"), ("spec", "ssh", "sshAuthMountPath"))
-    launcher_jobs.modernise(draft, old_container=OLD_CONTAINER)
+    launcher_jobs.migrate(draft, old_container=OLD_CONTAINER)
 
 
 KIND = JobKind(
@@ -186,7 +184,7 @@ KIND = JobKind(
     templates=templates,
     ports=ports,
     old=OldMPIJob,
-    modernise=modernise,
+    migrate=migrate,
 )
 
 

@@ -13,13 +13,21 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Migration
-from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
-from paceline.kinds.jobs import training_jobs
-from paceline.kinds.jobs.replicas import check_replicas, templates_of, types_of
+from paceline.kinds.compat import Migration
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.jobs import replica_specs
+from paceline.kinds.jobs.replica_specs import (
+    Elastic,
+    check_elastic,
+    check_replicas,
+    is_elastic,
+    sizes,
+    templates_of,
+    types_of,
+    with_size,
+)
 from paceline.kinds.kind_types import MUTABLE, Claim, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
-from paceline.kinds.spec.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import (
     MAX_REPLICAS,
     Count,
@@ -33,9 +41,17 @@ from paceline.kinds.spec.fields import (
 )
 from paceline.kinds.spec.pod_template import Words, read, with_container, with_env
 from paceline.kinds.spec.restart_policy import RestartText
-from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
-from paceline.kinds.spec.run_policy import RunPolicy, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import (
+    RunMode,
+    RunPolicy,
+    Scheduler,
+    Scope,
+    Suspend,
+    check_run_mode,
+    debugged,
+    is_debug,
+    resumed,
+)
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 PORT = "master"
@@ -129,7 +145,7 @@ def expand(job: PyTorchTrainingJob, site: JobNaming) -> Gang:
     peers = _TorchPeers(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
     specs = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training_jobs.member(
+        replica_specs.member(
             specs[place.role],
             place,
             _template(job, specs[place.role].template, peers=peers, rank=rank),
@@ -137,7 +153,7 @@ def expand(job: PyTorchTrainingJob, site: JobNaming) -> Gang:
         )
         for rank, place in enumerate(peers.places)
     )
-    gang = training_jobs.gang(
+    gang = replica_specs.gang(
         members,
         job.replica_specs,
         leader=peers.places[0],
@@ -170,13 +186,13 @@ def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
     return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
-def modernise(draft: Migration) -> None:
+def migrate(draft: Migration) -> None:
     """Migrate the shapes of 2023 to the current one, and warn about fields without effect."""
     nodes = ("spec", "torchrunConfig", "minNodes")
     if draft.has(*nodes):
         draft.tell(nodes, "is an old field and has no effect; use spec.elastic.minReplicas")
         draft.drop(*nodes)
-    training_jobs.modernise(draft)
+    replica_specs.migrate(draft)
     if _is_on(draft, "elastic") and not _is_on(draft, "torchrunConfig"):
         draft.tell(("spec", "elastic"), "has no effect without torchrun: set spec.torchrunConfig.enabled")
 
@@ -193,7 +209,7 @@ KIND = JobKind(
     claims=claims,
     ports=ports,
     old=OldPyTorchTrainingJob,
-    modernise=modernise,
+    migrate=migrate,
     mutable=(*MUTABLE, "elastic.expectedReplicas"),
 )
 
@@ -240,7 +256,7 @@ class _TorchPeers:
 
 
 def _template(job: PyTorchTrainingJob, template: Free, *, peers: _TorchPeers, rank: int) -> Free:
-    role, main = peers.places[rank].role, training_jobs.container_named(template, *TRAINING_CONTAINERS)
+    role, main = peers.places[rank].role, replica_specs.container_named(template, *TRAINING_CONTAINERS)
     config = job.torchrun_config or Torchrun()
     if peers.site.is_resumed:
         template = resumed(template, job.run_mode, role=role, main=main)
@@ -324,7 +340,7 @@ def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
 
 def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:
     for template_path, template in templates(job, path):
-        main = training_jobs.container_named(dict(template), *TRAINING_CONTAINERS)
+        main = replica_specs.container_named(dict(template), *TRAINING_CONTAINERS)
         if not read(template).spec.containers[main].args:
             hint = "set the script for torchrun in args, such as [train.py, --epochs, '3']; the command is ignored"
             yield required(f"{template_path}.spec.containers[{main}].args", hint)

@@ -15,17 +15,24 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.apimachinery.pods import port_number
 from paceline.errors import Fault
-from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
-from paceline.kinds.jobs import training_jobs
-from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.jobs import replica_specs
+from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import Claim, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import with_env
 from paceline.kinds.spec.restart_policy import RestartText
-from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
-from paceline.kinds.spec.run_policy import RunPolicy, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import (
+    RunMode,
+    RunPolicy,
+    Scheduler,
+    Scope,
+    Suspend,
+    check_run_mode,
+    debugged,
+    resumed,
+)
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 CONTAINER = "tensorflow"
@@ -76,7 +83,7 @@ def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:
     faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
     faults += _check_roles(job, f"{path}.replicaSpecs")
     if not replicas:
-        faults += training_jobs.check_container(templates(job, path), CONTAINER)
+        faults += replica_specs.check_container(templates(job, path), CONTAINER)
     if job.tensorboard_spec is not None:
         faults += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
     return tuple(faults)
@@ -87,7 +94,7 @@ def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
     cluster = _TensorFlowCluster(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training_jobs.member(
+        replica_specs.member(
             specs[place.role],
             place,
             _template(job, specs[place.role].template, cluster=cluster, place=place),
@@ -95,7 +102,7 @@ def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
         )
         for place in cluster.places
     )
-    gang = training_jobs.gang(
+    gang = replica_specs.gang(
         members,
         job.replica_specs,
         leader=ReplicaId(CHIEF if CHIEF in specs else WORKER, 0),
@@ -144,12 +151,12 @@ KIND = JobKind(
     templates=templates,
     claims=claims,
     ports=ports,
-    modernise=training_jobs.modernise,
+    migrate=replica_specs.migrate,
 )
 
 
 def _usual_port(template: Free) -> int:
-    container = template["spec"]["containers"][training_jobs.container_named(template, CONTAINER)]
+    container = template["spec"]["containers"][replica_specs.container_named(template, CONTAINER)]
     return port_number(PORT_NAME, (container,)) or USUAL_PORT
 
 
@@ -179,7 +186,7 @@ class _TensorFlowCluster:
 
 
 def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: ReplicaId) -> Free:
-    main = training_jobs.container_named(template, CONTAINER)
+    main = replica_specs.container_named(template, CONTAINER)
     if cluster.site.is_resumed:
         template = resumed(template, job.run_mode, role=place.role, main=main)
     template = debugged(template, job.run_mode, role=place.role, main=main)

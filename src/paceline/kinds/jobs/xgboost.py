@@ -13,16 +13,23 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
-from paceline.kinds.jobs import training_jobs
-from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.jobs import replica_specs
+from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import DataFlowSpec
+from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import read, with_env
 from paceline.kinds.spec.restart_policy import RestartText
-from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
-from paceline.kinds.spec.run_policy import RunPolicy, Scope
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import (
+    RunMode,
+    RunPolicy,
+    Scheduler,
+    Scope,
+    Suspend,
+    check_run_mode,
+    debugged,
+    resumed,
+)
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 CONTAINER = "xgboost"
@@ -60,7 +67,7 @@ def check(job: XGBoostTrainingJob, path: str) -> tuple[Fault, ...]:
     faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
     faults += _check_master(job, f"{path}.replicaSpecs")
     if not replicas:
-        faults += training_jobs.check_container(templates(job, path), CONTAINER)
+        faults += replica_specs.check_container(templates(job, path), CONTAINER)
     return tuple(faults)
 
 
@@ -69,7 +76,7 @@ def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
     peers = _XGBoostPeers(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training_jobs.member(
+        replica_specs.member(
             specs[place.role],
             place,
             _template(job, specs[place.role].template, peers=peers, rank=rank),
@@ -77,7 +84,7 @@ def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
         )
         for rank, place in enumerate(peers.places)
     )
-    return training_jobs.gang(
+    return replica_specs.gang(
         members,
         job.replica_specs,
         leader=ReplicaId(MASTER, 0),
@@ -115,7 +122,7 @@ KIND = JobKind(
     places=places,
     templates=templates,
     ports=ports,
-    modernise=training_jobs.modernise,
+    migrate=replica_specs.migrate,
 )
 
 
@@ -128,7 +135,7 @@ class _XGBoostPeers:
 
 
 def _template(job: XGBoostTrainingJob, template: Free, *, peers: _XGBoostPeers, rank: int) -> Free:
-    role, main = peers.places[rank].role, training_jobs.container_named(template, CONTAINER)
+    role, main = peers.places[rank].role, replica_specs.container_named(template, CONTAINER)
     if peers.site.is_resumed:
         template = resumed(template, job.run_mode, role=role, main=main)
     template = debugged(template, job.run_mode, role=role, main=main)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from paceline.kinds.compat.migration import Migration, Path
+from paceline.kinds.compat import Migration, Path
 from paceline.kinds.spec.fields import Count, Part, about
 from paceline.model.gang import RestartPolicy
 

@@ -1,9 +1,15 @@
-"""Deadlines, restart limit and cleanup of a job (T9k's runPolicy)."""
+"""T9k's runPolicy, runMode and scheduler: deadlines, cleanup, debug and pause mode, queue and priority."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from paceline.kinds.spec.fields import Count, Part, Positive, about
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import unsupported
+from paceline.errors import Fault
+from paceline.kinds.spec.fields import Count, Free, Part, Positive, about
+from paceline.kinds.spec.pod_template import Words, with_container, without_init
 from paceline.model.gang import CleanUp, Gang, RestartScope
 
 CleanUpPolicy = Annotated[
@@ -79,3 +85,126 @@ def with_limits(gang: Gang, policy: Limits | None) -> Gang:
 def clean_up(policy: str) -> CleanUp:
     """Return the clean-up policy as an enum."""
     return CleanUp(policy)
+
+
+class T9kScheduler(Part, frozen=True, kw_only=True):
+    """The queue of a job, and its priority there."""
+
+    queue: Annotated[str, about("Name of the queue.")]
+    priority: Annotated[
+        int, Meta(ge=0, le=100), about("Priority within the queue; jobs with a higher one are scheduled first.")
+    ] = 0
+
+
+class Scheduler(Part, frozen=True, kw_only=True):
+    """Scheduler of the pods; if omitted, the default scheduler of the cluster, without a queue."""
+
+    t9k_scheduler: Annotated[T9kScheduler, about("Schedule the job's pods together, from a queue.")] | None = None
+
+
+def queue_of(scheduler: Scheduler | None) -> tuple[str, int]:
+    """Return the queue and the priority in it; the queue is empty for the default scheduler of the cluster."""
+    settings = scheduler.t9k_scheduler if scheduler else None
+    return (settings.queue, settings.priority) if settings else ("", 0)
+
+
+IDLE = ("sleep", "inf")
+
+Type = Annotated[str, about("Replica type that this entry applies to.")]
+Suspend = Annotated[
+    bool,
+    about(
+        "While true, the job has no pods; existing ones are deleted. Used by queueing systems such as Kueue; may "
+        "change at any time. A resumed job has a new start time."
+    ),
+]
+SkipInit = Annotated[bool, about("Skip the init containers.")]
+
+
+class DebugReplica(Part, frozen=True, kw_only=True):
+    """Settings of one replica type for debug mode."""
+
+    type: Type
+    skip_init_container: SkipInit = False
+    command: Annotated[Words, about("Command that runs instead of the workload. Default: sleep inf.")] | None = None
+
+
+class Debug(Part, frozen=True, kw_only=True):
+    """The pods are created, but the workload is not started."""
+
+    enabled: Annotated[bool, about("Create the replicas without starting the workload.")] = False
+    replica_specs: Annotated[tuple[DebugReplica, ...], about("Settings of single replica types.")] = ()
+
+
+class ResumeReplica(Part, frozen=True, kw_only=True):
+    """Settings of one replica type for the time after a pause."""
+
+    type: Type
+    skip_init_container: SkipInit = False
+    command: Annotated[Words, about("Command after a pause. If omitted, that of the template.")] | None = None
+    args: Annotated[Words, about("Arguments after a pause. If omitted, those of the template.")] | None = None
+
+
+class Pause(Part, frozen=True, kw_only=True):
+    """The pods are deleted, the job is kept."""
+
+    enabled: Annotated[bool, about("Delete the pods and keep the job; may change at any time.")] = False
+    resume_specs: Annotated[
+        tuple[ResumeReplica, ...], about("Settings of replica types for the time after a pause.")
+    ] = ()
+
+
+class RunMode(Part, frozen=True, kw_only=True):
+    """Debug and pause mode. If both are enabled, the job is paused."""
+
+    debug: Annotated[Debug, about("Debug mode.")] | None = None
+    pause: Annotated[Pause, about("Pause mode.")] | None = None
+
+
+def check_run_mode(mode: RunMode | None, types: tuple[str, ...], path: str) -> Iterator[Fault]:
+    """Yield a fault for each replica type that the job does not have."""
+    if mode is None:
+        return
+    debugs = mode.debug.replica_specs if mode.debug else ()
+    resumes = mode.pause.resume_specs if mode.pause else ()
+    roles = {
+        **{f"{path}.debug.replicaSpecs[{index}].type": entry.type for index, entry in enumerate(debugs)},
+        **{f"{path}.pause.resumeSpecs[{index}].type": entry.type for index, entry in enumerate(resumes)},
+    }
+    type_set = frozenset(types)
+    for type_path, role in roles.items():
+        if role not in type_set:
+            yield unsupported(type_path, role, types)
+
+
+def is_debug(mode: RunMode | None) -> bool:
+    """Return whether the job is in debug mode."""
+    return mode is not None and mode.debug is not None and mode.debug.enabled
+
+
+def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int) -> Free:
+    """Return a copy of a template with the settings that its replica type has after a pause."""
+    entries = mode.pause.resume_specs if mode is not None and mode.pause is not None else ()
+    entry = next((entry for entry in entries if entry.type == role), None)
+    if entry is None:
+        return dict(template)
+    changes = {
+        key: list(words)
+        for key, words in (("command", entry.command or None), ("args", entry.args))
+        if words is not None
+    }
+    changed = with_container(template, main, **changes)
+    return without_init(changed) if entry.skip_init_container else changed
+
+
+def debugged(
+    template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int, default: Words | None = None
+) -> Free:
+    """Return a copy of a template; in debug mode with the debug command, or `default` if the spec names none."""
+    if mode is None or mode.debug is None or not mode.debug.enabled:
+        return dict(template)
+    entry = next((spec for spec in mode.debug.replica_specs if spec.type == role), DebugReplica(type=role))
+    # Without a command, the entrypoint of the image would start.
+    command = list(entry.command or default or IDLE)
+    changed = with_container(template, main, command=command, args=None)
+    return without_init(changed) if entry.skip_init_container else changed

@@ -15,8 +15,16 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import forbidden, invalid, required
 from paceline.apimachinery.quantity import is_quantity
 from paceline.errors import Fault
-from paceline.kinds.apps.templates.types import Release, Rendered, Template, Value
-from paceline.kinds.apps.templates.value_types import Number, Quantity, as_text, resources_of
+from paceline.kinds.apps.templates.types import (
+    Number,
+    Quantity,
+    Release,
+    Rendered,
+    Template,
+    Value,
+    as_text,
+    resources_of,
+)
 from paceline.kinds.spec.fields import MAX_REPLICAS, Count, about
 from paceline.kinds.spec.pod_template import literal
 from paceline.kinds.spec.source import Git as GitSource

@@ -15,19 +15,22 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid
 from paceline.apimachinery.quantity import is_quantity, parse
 from paceline.errors import Fault
-from paceline.kinds.apps.templates.types import Release, Rendered, Template, Value
-from paceline.kinds.apps.templates.value_types import (
+from paceline.kinds.apps.templates.types import (
     NUMBER,
     Number,
     Policy,
     Port,
     Quantity,
+    Release,
+    Rendered,
+    Template,
+    Value,
     Words,
     as_text,
     is_set,
     resources_of,
 )
-from paceline.kinds.interactive.tensorboard_spec import ServiceType
+from paceline.kinds.interactive.spec import ServiceType
 from paceline.kinds.spec.fields import MAX_REPLICAS, Count, about
 from paceline.kinds.spec.pod_template import literal
 

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import BadRequest, Fault
-from paceline.kinds.apps.templates.types import Value
-from paceline.kinds.apps.templates.value_types import as_text
+from paceline.kinds.apps.templates.types import Value, as_text
 from paceline.kinds.decode import decode, misfits
 
 V = TypeVar("V", bound=Value)

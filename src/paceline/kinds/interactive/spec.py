@@ -1,4 +1,4 @@
-"""The spec of a TensorBoard: logs in claims, buckets or on the web. A job's own TensorBoard has the same spec."""
+"""Specs of interactive workloads: when they are suspended, and the logs of a TensorBoard (also of a job's own)."""
 
 import re
 from collections.abc import Iterator
@@ -7,11 +7,32 @@ from typing import Annotated, Literal
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
-from paceline.kinds.interactive.suspend import DEFAULT_IDLE_SECONDS, IdleSeconds
+from paceline.kinds.compat import Migration
 from paceline.kinds.kind_types import Claim
-from paceline.kinds.spec.fields import Part, Resources, about
+from paceline.kinds.spec.fields import Count, Part, Resources, about
 from paceline.kinds.spec.pod_template import Words
-from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.run_policy import Scheduler
+
+# T9k considers it idle after an hour, and stops it after another day.
+DEFAULT_IDLE_SECONDS = 90_000
+IdleSeconds = Annotated[
+    Count, about("Seconds without use after which it is stopped; opening it starts it again. 0: never.")
+]
+
+MODES = {"running": False, "paused": True}
+
+
+def run_mode_to_suspend(draft: Migration) -> None:
+    """Migrate T9k's older `runMode: running | paused` to `suspend`, and warn."""
+    old, new = ("spec", "runMode"), ("spec", "suspend")
+    mode = draft.get(*old)
+    if not isinstance(mode, str) or mode not in MODES:
+        return
+    draft.tell(old, f'"{mode}" is the old form of spec.suspend: {str(MODES[mode]).lower()}')
+    if not draft.has(*new):
+        draft.put(new, MODES[mode])
+    draft.drop(*old)
+
 
 URI = re.compile(r"t9k://(?P<store>[^/]*)/(?P<path>.*)")
 URI_HINT = "must be t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER"
