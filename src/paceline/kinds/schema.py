@@ -1,4 +1,4 @@
-"""The OpenAPI v3 schema of a kind and its CustomResourceDefinition: for validation, `kubectl explain` and real clusters."""
+"""The OpenAPI v3 schema of a kind, and its CustomResourceDefinition for a real cluster."""
 
 from collections.abc import Mapping
 from typing import Any
