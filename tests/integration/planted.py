@@ -10,7 +10,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apiserver.handlers import create_update as write_verbs
 from paceline.client import workqueue
 from paceline.controllers.gc import garbage_collector
-from paceline.controllers.gc.owner_graph import ObjectRef
+from paceline.controllers.gc.garbage_collector import ObjectRef
 from paceline.controllers.job import reconciler as control_jobs
 from paceline.errors import NotFound
 from paceline.host.cluster_clock import ClusterClock

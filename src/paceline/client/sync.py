@@ -13,8 +13,7 @@ from weakref import WeakSet
 
 from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
-from paceline.client.http.tls import tls_context
-from paceline.client.http.transport import Unreachable, translate_errors
+from paceline.client.http.transport import Unreachable, tls_context, translate_errors
 from paceline.client.interface import Collection, Page, PatchType, Select, WatchEvent
 from paceline.client.requests import Request, Response
 from paceline.client.rest_config import Access

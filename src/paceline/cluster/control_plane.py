@@ -18,8 +18,7 @@ from paceline.apiserver.app import Nodes, Server, make_app
 from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.http_types import App
-from paceline.client.in_process import IN_PROCESS, LocalCluster
-from paceline.client.kubelet import AgentSocket
+from paceline.client.in_process import IN_PROCESS, AgentSocket, LocalCluster
 from paceline.cluster.agent_supervisor import keep_agent
 from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.daemon import last_port

@@ -17,7 +17,6 @@ from paceline.client.http.cluster import Bearer, HttpTransport
 from paceline.client.http.transport import Transport
 from paceline.client.interface import NAMESPACES, Cluster
 from paceline.client.kubeconfig import discover, load, token_in_cluster
-from paceline.client.leader_guard import LeaderGuard
 from paceline.client.requests import Request
 from paceline.client.rest import Verbs
 from paceline.client.rest_config import Access, Read
@@ -25,7 +24,7 @@ from paceline.cluster.crd_install import define_kinds, own_kinds
 from paceline.cluster.rbac import lease_rights, missing_rights, rights, who_am_i
 from paceline.cluster.signals import run_until_signalled
 from paceline.cluster.wiring import Machine, own_controllers, start
-from paceline.controllers.leader_election import Leader
+from paceline.controllers.leader_election import Leader, LeaderGuard
 from paceline.effects import Clock, Effects
 from paceline.errors import AlreadyExists, Forbidden, HostError, NotFound
 from paceline.host.cluster_clock import start_clock

@@ -31,10 +31,9 @@ from paceline.controllers.gc.garbage_collector import Owners
 from paceline.controllers.interactive.job_tensorboard import Boards
 from paceline.controllers.interactive.reconciler import Services, Visits
 from paceline.controllers.job.reconciler import PORTS, Jobs
-from paceline.controllers.namespaces import Namespaces
+from paceline.controllers.namespaces import Accounts, Namespaces
 from paceline.controllers.scheduler import Scheduler
-from paceline.controllers.service_accounts import Accounts
-from paceline.controllers.volume.binder import CLASS, Claims
+from paceline.controllers.volumes import CLASS, Claims
 from paceline.effects import Effects
 from paceline.errors import NotFound
 from paceline.settings import NAMESPACE

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of, namespace_of, uid_of
-from paceline.client.informer import Informer
+from paceline.client.informer import Informer, running
 from paceline.client.interface import ENDPOINTS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Random
@@ -57,13 +57,7 @@ class Endpoints:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (self._services, self._endpoints, self._slices)
-        async with asyncio.TaskGroup() as group:
-            for informer in informers:
-                group.create_task(informer.run())
-            for informer in (*informers, self.pods):
-                await informer.has_synced.wait()
-            synced.set()
+        async with running(self._services, self._endpoints, self._slices, shared=(self.pods,), synced=synced):
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, key: Key) -> None:

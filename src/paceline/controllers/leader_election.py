@@ -6,14 +6,17 @@ write names the revision or the uid it means, and names of new pods are computed
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Key, Object, revision_of
 from paceline.apimachinery.timestamps import to_wire_micro
+from paceline.client.http.transport import Transport
 from paceline.client.interface import LEASES, Cluster
+from paceline.client.requests import Request, Response
 from paceline.effects import Clock
-from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
+from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError, ServiceUnavailable
 from paceline.plan.leader_election import AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
 
 log = logging.getLogger(__name__)
@@ -170,3 +173,23 @@ class Leader:
 
 async def _run(act: Callable[[], Awaitable[None]]) -> None:
     await act()
+
+
+class LeaderGuard:
+    """A transport that asks before every write; the last thing a request passes before it goes out."""
+
+    def __init__(self, transport: Transport, may_write: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._may_write = may_write
+
+    async def send(self, request: Request) -> Response:
+        """Carry a request, unless it writes and may not."""
+        if not request.is_safe and not self._may_write():
+            raise ServiceUnavailable("another controller leads now; this one writes nothing more")
+        return await self._transport.send(request)
+
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """Carry a stream; those only read."""
+        async with aclosing(self._transport.stream(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk

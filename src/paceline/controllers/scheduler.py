@@ -8,7 +8,7 @@ from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_o
 from paceline.apimachinery.pods import condition_of, is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Informer, running
 from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Clock, Random
@@ -55,12 +55,7 @@ class Scheduler:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        async with asyncio.TaskGroup() as group:
-            for informer in (self._claims, self._nodes):
-                group.create_task(informer.run())
-            for informer in (self._claims, self.pods, self._nodes):
-                await informer.has_synced.wait()
-            synced.set()
+        async with running(self._claims, self._nodes, shared=(self.pods,), synced=synced):
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, _all: str) -> None:

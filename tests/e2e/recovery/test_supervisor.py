@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paceline.client.http.tls import tls_context
+from paceline.client.http.transport import tls_context
 from paceline.client.rest_config import from_json
 from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import Embedded, arguments, embedded, folder_for_cluster, leftovers, wait_until

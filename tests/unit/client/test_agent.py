@@ -7,7 +7,7 @@ from contextlib import aclosing
 import orjson
 import pytest
 
-from paceline.client.kubelet import AgentSocket
+from paceline.client.in_process import AgentSocket
 from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from tests.unit.client.wire import Stays, answer, chunked
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.client.cache import Cache
+from paceline.client.informer import Cache
 from paceline.client.interface import Change
 
 

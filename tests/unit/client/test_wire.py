@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 import uvloop
 
-from paceline.client.http.cluster import HttpCluster
-from paceline.client.http.connection_pool import Pool
+from paceline.client.http.cluster import HttpCluster, Pool
 from paceline.client.http.http1 import MAX_HEAD_BYTES, MAX_HELD_BYTES, Broken, dial, head_of
 from paceline.client.http.transport import Unreachable
 from paceline.client.interface import PODS
@@ -220,7 +219,7 @@ def test_what_nobody_asked_for_does_not_become_the_next_answer(run, method, said
 
 
 def test_what_comes_while_nobody_asks_ends_the_connection(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.http.connection_pool.KEEP_SECONDS", 1000.0)
+    monkeypatch.setattr("paceline.client.http.cluster.KEEP_SECONDS", 1000.0)
     is_answered, over, connections = asyncio.Event(), asyncio.Event(), []
 
     async def talks_on(reader, writer):
@@ -341,7 +340,7 @@ def test_a_request_that_nobody_takes_waits_too(run):
 
 
 def test_a_connection_that_nobody_asks_is_hung_up(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.http.connection_pool.KEEP_SECONDS", 0.05)
+    monkeypatch.setattr("paceline.client.http.cluster.KEEP_SECONDS", 0.05)
 
     async def waits(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -359,7 +358,7 @@ def test_a_connection_that_nobody_asks_is_hung_up(run, monkeypatch):
 
 
 def test_more_than_the_bound_wait_for_each_other(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.http.connection_pool.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("paceline.client.http.cluster.MAX_CONNECTIONS", 2)
     script = Script(*[OK] * 10)
 
     async def main():

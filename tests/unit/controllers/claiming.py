@@ -14,7 +14,7 @@ from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
 from paceline.cluster.crd_install import fixed_kinds
-from paceline.controllers.volume.binder import Claims
+from paceline.controllers.volumes import Claims
 from paceline.errors import NotFound
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from paceline.client.interface import CONFIG_MAPS, LEASES
-from paceline.client.leader_guard import LeaderGuard
 from paceline.client.requests import Request
 from paceline.client.rest import Verbs
-from paceline.controllers.leader_election import Leader
+from paceline.controllers.leader_election import Leader, LeaderGuard
 from paceline.errors import ServiceUnavailable
 from paceline.plan.leader_election import ACT_SECONDS, LEASE_SECONDS
 from paceline.testing.sim.cluster import TOKEN, SimCluster

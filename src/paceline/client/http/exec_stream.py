@@ -16,8 +16,7 @@ from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidH
 from websockets.typing import Subprotocol
 
 from paceline.apimachinery.meta import Object
-from paceline.client.http.tls import tls_context
-from paceline.client.http.transport import Unreachable, translate_errors
+from paceline.client.http.transport import Unreachable, tls_context, translate_errors
 from paceline.client.requests import Pairs, Response
 from paceline.client.responses import error_of, error_of_status
 from paceline.client.rest_config import Access

@@ -15,7 +15,7 @@ from paceline.apimachinery.meta import (
     uid_of,
 )
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Informer, running
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.app.snapshot import leader_log, look, record_spec
@@ -99,13 +99,9 @@ class Apps:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        async with asyncio.TaskGroup() as group:
-            for informer in (self._apps, self._records, self._boards):
-                group.create_task(informer.run())
-            for informer in (self._apps, self._records, self._boards, *self.jobs.values()):
-                await informer.has_synced.wait()
+        informers = (self._apps, self._records, self._boards)
+        async with running(*informers, shared=self.jobs.values(), synced=synced) as group:
             group.create_task(self._last_lines.run())
-            synced.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
     async def reconcile(self, key: JobKey) -> None:

@@ -15,9 +15,8 @@ from paceline.apimachinery.meta import (
     revision_of,
     uid_of,
 )
-from paceline.client.cache import Handler
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Handler, Informer, running
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Random
@@ -68,11 +67,8 @@ class Boards:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._boards.run())
-            for informer in (self._boards, *(self.jobs[plural] for plural in self._plurals.values())):
-                await informer.has_synced.wait()
-            synced.set()
+        jobs = [self.jobs[plural] for plural in self._plurals.values()]
+        async with running(self._boards, shared=jobs, synced=synced):
             await run(self.queue, self.reconcile, workers=WORKERS)
 
     async def reconcile(self, key: JobKey) -> None:

@@ -22,9 +22,8 @@ from paceline.apimachinery.meta import (
 from paceline.apimachinery.pods import is_ready
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apimachinery.untrusted import untrusted
-from paceline.client.cache import Handler
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Handler, Informer, running
 from paceline.client.interface import PODS, SECRETS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.snapshot import why_of
@@ -126,13 +125,7 @@ class Services:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (*self._services.values(), self._pods, self._doors, self._ways)
-        async with asyncio.TaskGroup() as group:
-            for informer in informers:
-                group.create_task(informer.run())
-            for informer in informers:
-                await informer.has_synced.wait()
-            synced.set()
+        async with running(*self._services.values(), self._pods, self._doors, self._ways, synced=synced):
             await run(self.queue, self.reconcile, workers=WORKERS)
 
     async def reconcile(self, key: ServiceKey) -> None:

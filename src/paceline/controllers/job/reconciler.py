@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, uid_of
 from paceline.apimachinery.untrusted import counts, untrusted
-from paceline.client.cache import Handler
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Handler, Informer
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.apply_plan import Actuator, apply_plan

@@ -12,6 +12,8 @@ from paceline.apimachinery.builtin.storage_annotations import (
     PROTECTION,
     PROVISIONED_BY,
     PROVISIONERS,
+    UID_LETTERS,
+    VOLUME_PREFIX,
     VOLUME_PROTECTION,
     WAITING,
 )
@@ -23,25 +25,92 @@ from paceline.apimachinery.meta import (
     key_of,
     name_of,
     namespace_of,
+    owned_by,
     revision_of,
     uid_of,
 )
+from paceline.apimachinery.pods import claims_of, is_terminal
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Informer, running
 from paceline.client.interface import CLAIMS, STORAGE_CLASSES, VOLUMES, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
-from paceline.controllers.volume.hostpath_provisioner import (
-    claims_used,
-    ephemeral_claims,
-    is_used,
-    reference_to,
-    volume_for,
-)
 from paceline.effects import Random
 from paceline.errors import AlreadyExists, NotFound
 from paceline.model import reasons
 from paceline.plan.job.plan import EventDraft
 from paceline.plan.volume_binding import ClaimPlan, Stock, decide_claim, decide_volume
+
+
+def folder_of(claim: Object) -> str:
+    """Return the folder of a claim: readable for people, and never that of an older claim of the same name."""
+    return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:UID_LETTERS]}"
+
+
+def reference_to(claim: Object) -> Object:
+    """Return how a volume names its claim."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": namespace_of(claim),
+        "name": name_of(claim),
+        "uid": uid_of(claim),
+        "resourceVersion": str(claim["metadata"].get("resourceVersion") or ""),
+    }
+
+
+def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
+    """Return the volume that a claim is given: a folder, kept or removed with the claim as the class says."""
+    spec = claim["spec"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{VOLUME_PREFIX}{uid_of(claim)}", "annotations": {PROVISIONED_BY: FOLDERS}},
+        "spec": {
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "accessModes": spec.get("accessModes") or ["ReadWriteMany"],
+            "persistentVolumeReclaimPolicy": chosen.get("reclaimPolicy") or "Delete",
+            "storageClassName": name_of(chosen),
+            "volumeMode": spec.get("volumeMode") or "Filesystem",
+            "hostPath": {"path": str(root / folder_of(claim)), "type": "DirectoryOrCreate"},
+            "claimRef": reference_to(claim),
+        },
+    }
+
+
+def ephemeral_claims(pod: Object) -> tuple[Object, ...]:
+    """Return the claims that a pod brings along; they go with it."""
+    return tuple(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                **{
+                    part: dict(value)
+                    for part, value in (volume["ephemeral"]["volumeClaimTemplate"].get("metadata") or {}).items()
+                    if part in ("labels", "annotations") and value
+                },
+                "name": f"{name_of(pod)}-{volume['name']}",
+                "namespace": namespace_of(pod),
+                "ownerReferences": [owned_by({"apiVersion": "v1", "kind": "Pod", **pod})],
+            },
+            "spec": dict(volume["ephemeral"]["volumeClaimTemplate"]["spec"]),
+        }
+        for volume in pod["spec"].get("volumes") or ()
+        if (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    )
+
+
+def claims_used(pod: Object) -> tuple[str, ...]:
+    """Return the claims of a pod that has not ended."""
+    return () if is_terminal(pod) else tuple(claim.name for claim in claims_of(pod))
+
+
+def is_used(claim: Object, pod: Object) -> bool:
+    """Return whether a pod holds a claim that is to go: only once it has a node, for no node starts it later."""
+    if namespace_of(pod) != namespace_of(claim) or not pod["spec"].get("nodeName"):
+        return False
+    return name_of(claim) in claims_used(pod)
+
 
 CLASS = "paceline-folder"
 CLAIM, VOLUME, POD = "claim", "volume", "pod"
@@ -76,13 +145,7 @@ class Claims:
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (self._volumes, self._classes, self._claims)
-        async with asyncio.TaskGroup() as group:
-            for informer in informers:
-                group.create_task(informer.run())
-            for informer in (*informers, self.pods):
-                await informer.has_synced.wait()
-            synced.set()
+        async with running(self._volumes, self._classes, self._claims, shared=(self.pods,), synced=synced):
             # One at a time: the next choice must see what the last one took.
             await run(self.queue, self.reconcile, workers=1)
 
