@@ -18,9 +18,7 @@ import uvloop
 from paceline.client.event_recorder import Recorder
 from paceline.client.http.cluster import HttpCluster
 from paceline.client.rest_config import from_json
-from paceline.cluster.config.devices import chosen_devices
-from paceline.cluster.config.image_map import chosen_images, chosen_recipes
-from paceline.cluster.config.log_retention import chosen_policy
+from paceline.cluster.config import configured_devices, configured_environments, configured_images, configured_retention
 from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.cluster.logs import configure_logging, known
@@ -106,7 +104,9 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
     network = replace(network, api_port=last_port(settings))
     if networks is not None:
         await networks.find()
-    workshop = BuildQueue(cache=environment_cache(os.environ), specs=chosen_recipes(settings), clock=world.clock)
+    workshop = BuildQueue(
+        cache=environment_cache(os.environ), specs=configured_environments(settings), clock=world.clock
+    )
     # By the lane that is kept for it, where no certificate is needed.
     access = replace(access, server=access.server.replace("https://", "http://", 1))
     async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
@@ -117,10 +117,10 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             recorder=Recorder(cluster, world.clock, component="paceline-agent", at_once=EVENTS_AT_ONCE),
             host=_host(settings),
             folders=Folders(root=settings.agent),
-            images=chosen_images(settings),
+            images=configured_images(settings),
             find_sandbox=find_sandbox,
             environments=workshop,
-            log_retention=chosen_policy(settings),
+            log_retention=configured_retention(settings),
             command=ContainerExec(processes=processes).run,
             network=network,
             networks=networks,
@@ -160,7 +160,7 @@ def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> Servic
 
 def _host(settings: Settings) -> Host:
     """Look at the machine, with what people chose for it."""
-    supplies = find_supplies(chosen_devices(settings))
+    supplies = find_supplies(configured_devices(settings))
     disk = shutil.disk_usage(settings.home).total
     return replace(
         look_at_host(),

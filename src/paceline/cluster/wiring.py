@@ -1,9 +1,10 @@
 """The controllers put together: those of our own kinds, and what else the embedded cluster needs."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import cache
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from paceline.apimachinery.builtin.priority_classes import SYSTEM_PRIORITIES
@@ -23,8 +24,6 @@ from paceline.client.interface import (
     Collection,
     Select,
 )
-from paceline.cluster.ssh_shim_files import launch_program
-from paceline.cluster.trainer_programs import shipped_trainer
 from paceline.controllers.app.reconciler import Apps
 from paceline.controllers.endpoints import Endpoints
 from paceline.controllers.gc.garbage_collector import Owners
@@ -34,9 +33,34 @@ from paceline.controllers.job.reconciler import PORTS, Jobs
 from paceline.controllers.namespaces import Accounts, Namespaces
 from paceline.controllers.scheduler import Scheduler
 from paceline.controllers.volumes import CLASS, Claims
-from paceline.effects import Effects
+from paceline.effects import Effects, Ids
 from paceline.errors import NotFound
+from paceline.podtools import ssh_shim
 from paceline.settings import NAMESPACE
+from paceline.trainers import parameter_server
+
+SHIPPED = {"parameter-server": str(parameter_server.__file__)}
+
+
+@cache
+def shipped_trainer(name: str) -> Mapping[str, str]:
+    """Give the files of a trainer by its name; none for a trainer that is not shipped."""
+    found = SHIPPED.get(name)
+    return {} if found is None else {f"{name}.py": Path(found).read_text()}
+
+
+NAMES = ("agent", "ssh", "pdsh")
+
+
+def launch_program(ids: Ids) -> Callable[[], Mapping[str, str]]:
+    """Give what makes the files of one job; the key is new each time."""
+    return lambda: {"key": ids.secret(), **dict.fromkeys(NAMES, _text())}
+
+
+@cache
+def _text() -> str:
+    return f"#!/usr/bin/env python3\n{Path(ssh_shim.__file__).read_text()}"
+
 
 # The first address of those that services share.
 API_ADDRESS = "10.96.0.1"

@@ -147,7 +147,11 @@ def test_ports_come_back_after_kills_and_go_with_the_cluster(cluster: Embedded) 
 
 
 def test_an_address_that_cannot_be_is_refused_before_anything_starts(cluster: Embedded) -> None:
-    for text, hint in (("0.0.0.0", "stands for all"), ("192.0.2.1", "no such address"), ("here", "write an address")):
+    for text, hint in (
+        ("0.0.0.0", "specify one address"),
+        ("192.0.2.1", "no such address"),
+        ("here", "write an address"),
+    ):
         refused = cluster.paceline("up", "-d", "--external-address", text)
         assert refused.code != 0
         assert hint in refused.err

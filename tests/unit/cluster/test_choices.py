@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.cluster.config.image_map import chosen_images
+from paceline.cluster.config import configured_images
 from paceline.errors import BadRequest, Invalid
 from paceline.settings import Settings
 
@@ -10,7 +10,7 @@ from paceline.settings import Settings
 def rows(home, text=None, *typed):
     if text is not None:
         (home / "settings.yaml").write_text(text)
-    return chosen_images(Settings(home=home, images=typed))
+    return configured_images(Settings(home=home, images=typed))
 
 
 def test_a_cluster_without_the_file_has_what_it_was_started_with(tmp_path):
@@ -46,13 +46,13 @@ def test_nothing_chosen_is_fine(tmp_path, text):
         ("[1, 2]", "write a table of settings"),
         ("images: [a]", "write a table of patterns"),
         ("images: {a: 3}", "write a table of patterns"),
-        ("image: {a: host}", "is not a setting; there are .*images"),
+        ("image: {a: host}", "is not a setting; the settings are .*images"),
         ("images: {acme: /no/such/venv}", "the folder of a virtual environment"),
         ("images: {", "is not YAML"),
         ("images: {a: pytorhc}", "no such environment"),
         ("environments: {mine: 3}", "write a table of names"),
         ("environments: {mine: ['-r x']}", "into one file"),
-        ("environments: {mine: requirements.txt}", "whole path"),
+        ("environments: {mine: requirements.txt}", "absolute path"),
         ("images: {a: host, a: host}", "a"),
     ],
 )

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from paceline.cluster.config.devices import chosen_devices, device_row
+from paceline.cluster.config import configured_devices, device_row
 from paceline.errors import Invalid
 from paceline.host.resources import find_supplies
 from paceline.node.host_info import Device, Supply
@@ -101,8 +101,8 @@ WRONG = {
     "less than none": ("example.com/gpu=-1", "write RESOURCE=COUNT"),
     "a fraction": ("example.com/gpu=1.5", "write RESOURCE=COUNT"),
     "too many": ("example.com/gpu=5000", "at most 4096"),
-    "a folder": ("example.com/gpu=/dev", "/dev is no device node"),
-    "nothing there": ("example.com/gpu=/dev/null,/dev/nowhere", "/dev/nowhere is no device node"),
+    "a folder": ("example.com/gpu=/dev", "/dev is not a device node"),
+    "nothing there": ("example.com/gpu=/dev/null,/dev/nowhere", "/dev/nowhere is not a device node"),
 }
 
 
@@ -119,7 +119,7 @@ def settings_with(tmp_path, text, *rows):
 
 def test_the_settings_file_declares_devices_and_what_is_typed_goes_before_it(tmp_path):
     text = "devices: {nvidia.com/gpu: 4, example.com/fpga: [/dev/null, /dev/zero], example.com/one: /dev/full}"
-    chosen = chosen_devices(settings_with(tmp_path, text, ("nvidia.com/gpu", "2")))
+    chosen = configured_devices(settings_with(tmp_path, text, ("nvidia.com/gpu", "2")))
 
     assert dict(chosen) == {
         "nvidia.com/gpu": "2",
@@ -131,7 +131,7 @@ def test_the_settings_file_declares_devices_and_what_is_typed_goes_before_it(tmp
 @pytest.mark.parametrize("text", ["devices: 4", "devices: {a.b/c: yes}", "devices: {a.b/c: [4]}", "devices: {4: 4}"])
 def test_a_settings_file_that_declares_nonsense_is_named(tmp_path, text):
     with pytest.raises(Invalid, match=r"settings.yaml: devices"):
-        chosen_devices(settings_with(tmp_path, text))
+        configured_devices(settings_with(tmp_path, text))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making device nodes takes root")

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.cluster.config.log_retention import chosen_policy
+from paceline.cluster.config import configured_retention
 from paceline.errors import Invalid
 from paceline.node.logs.archive import RetentionPolicy
 from paceline.settings import Settings
@@ -12,11 +12,11 @@ from paceline.settings import Settings
 
 def policy(home, text):
     (home / "settings.yaml").write_text(text)
-    return chosen_policy(Settings(home=home))
+    return configured_retention(Settings(home=home))
 
 
 def test_what_is_not_written_is_as_shipped(tmp_path):
-    assert chosen_policy(Settings(home=tmp_path)) == RetentionPolicy()
+    assert configured_retention(Settings(home=tmp_path)) == RetentionPolicy()
     assert policy(tmp_path, "history: {pods: 5}") == RetentionPolicy(pods=5)
 
 

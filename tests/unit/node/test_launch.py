@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.cluster.ssh_shim_files import launch_program
+from paceline.cluster.wiring import launch_program
 from paceline.testing.embedded import wait_until
 
 

@@ -11,7 +11,7 @@ from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings
 from paceline.cli.output.console import err, out, print_hint
 from paceline.cli.output.table import age, seconds_of, table
-from paceline.cluster.config.image_map import all_rows, chosen_recipes
+from paceline.cluster.config import all_rows, configured_environments
 from paceline.environments.builder import Build
 from paceline.environments.cache import EnvironmentCache, built, environment_cache
 from paceline.environments.cache import prune as prune_stock
@@ -32,7 +32,7 @@ def list_environments() -> int:
     Example:
       paceline env list
     """
-    chosen, place, recipes = settings(), environment_cache(os.environ), chosen_recipes(settings())
+    chosen, place, recipes = settings(), environment_cache(os.environ), configured_environments(settings())
     environments_by_folder = {environment.folder: environment for environment in built(place)}
     # Merge adjacent rows that have the same environment.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
@@ -93,7 +93,7 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
       paceline env build tensorflow==2.20.0 ./requirements.txt
       paceline env build --newer ./requirements.txt
     """
-    place, recipes = environment_cache(os.environ), chosen_recipes(settings())
+    place, recipes = environment_cache(os.environ), configured_environments(settings())
     specs = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
     for recipe in specs:
         if not place.folder(recipe).exists():

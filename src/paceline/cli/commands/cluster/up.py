@@ -76,17 +76,15 @@ def up(**typed: Unpack[UpArguments]) -> int:
       paceline up -d --image 'pytorch/*=~/venvs/torch'
       paceline up -d --device nvidia.com/gpu=4
     """
-    from paceline.cluster.config.devices import chosen_devices
-    from paceline.cluster.config.image_map import chosen_images
-    from paceline.cluster.config.log_retention import chosen_policy
+    from paceline.cluster.config import configured_devices, configured_images, configured_retention
 
     previous, detach = last_settings(), typed["detach"]
     chosen = chosen_settings(previous, typed["images"], sandbox=typed["sandbox"])
     chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
     # The node agent reads these files later; validate them now so that the user sees the errors.
-    chosen_images(chosen)
-    chosen_devices(chosen)
-    chosen_policy(chosen)
+    configured_images(chosen)
+    configured_devices(chosen)
+    configured_retention(chosen)
     if pid := running_pid(previous):
         running = f"a cluster runs already in {previous.home} (pid {pid})"
         if chosen != previous:
@@ -107,9 +105,9 @@ def up(**typed: Unpack[UpArguments]) -> int:
 
 def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
     """Return the settings with new image rows before the remembered ones; a row with the same pattern is replaced."""
-    from paceline.cluster.config.image_map import chosen_recipes, image_row
+    from paceline.cluster.config import configured_environments, image_row
 
-    typed = tuple(image_row(text, chosen_recipes(previous)) for text in images)
+    typed = tuple(image_row(text, configured_environments(previous)) for text in images)
     patterns = {pattern for pattern, _ in typed}
     remembered = tuple(row for row in previous.images if row[0] not in patterns)
     has_sandbox = previous.has_sandbox if sandbox is None else sandbox
@@ -118,7 +116,7 @@ def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: boo
 
 def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
     """Return the settings with new devices added; a resource given again replaces the remembered one."""
-    from paceline.cluster.config.devices import device_row
+    from paceline.cluster.config import device_row
 
     typed = dict(device_row(text) for text in devices)
     return replace(previous, devices=tuple((dict(previous.devices) | typed).items()))
@@ -126,9 +124,9 @@ def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
 
 def with_network(previous: Settings, network: str | None, address: str | None) -> Settings:
     """Return the settings with the pod network and external address, if they were given."""
-    from paceline.cluster.config.external_address import own_address
+    from paceline.cluster.config import external_address
 
-    external = previous.external_address if address is None else own_address(address)
+    external = previous.external_address if address is None else external_address(address)
     return replace(previous, network=network or previous.network, external_address=external)
 
 
@@ -174,14 +172,14 @@ def discard_damaged_state(settings: Settings) -> None:
 
 def print_ready(settings: Settings, first: str) -> None:
     """Print that the cluster is running, and the next commands to try."""
-    from paceline.cluster.config.external_address import is_from_here_only
+    from paceline.cluster.config import is_loopback
 
     out().line(first)
     if not settings.has_sandbox:
         print_warning(
             "containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted"
         )
-    if not is_from_here_only(settings.external_address):
+    if not is_loopback(settings.external_address):
         open_to = f"everybody who reaches {settings.external_address}"
         print_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
