@@ -14,8 +14,7 @@ from paceline.cli.output.console import out, print_hint, print_warning
 from paceline.cli.output.table import table
 from paceline.cli.sessions import open_session, open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest
-from paceline.kinds.apps.templates.registry import rows_of
-from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.kinds.apps.templates.registry import TEMPLATES, find, rows_of
 from paceline.sdk.apps.app import APPS, AppRef, ref_of, status_of
 from paceline.sdk.apps.values import ValueOverrides, changed_values, check, parts_of, reject_unchanged, render
 
