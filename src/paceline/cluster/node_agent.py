@@ -104,9 +104,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
     network = replace(network, api_port=last_port(settings))
     if networks is not None:
         await networks.find()
-    workshop = BuildQueue(
-        cache=environment_cache(os.environ), specs=configured_environments(settings), clock=world.clock
-    )
+    builds = BuildQueue(cache=environment_cache(os.environ), specs=configured_environments(settings), clock=clock)
     # By the lane that is kept for it, where no certificate is needed.
     access = replace(access, server=access.server.replace("https://", "http://", 1))
     async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
@@ -119,7 +117,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             folders=Folders(root=settings.agent),
             images=configured_images(settings),
             find_sandbox=find_sandbox,
-            environments=workshop,
+            environments=builds,
             log_retention=configured_retention(settings),
             command=ContainerExec(processes=processes).run,
             network=network,
@@ -128,7 +126,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
         )
         machine = _machine(agent, processes)
         ready, started = asyncio.Event(), asyncio.Event()
-        group.create_task(workshop.run())
+        group.create_task(builds.run())
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(machine.stats.run())
