@@ -60,7 +60,7 @@ class ClusterOptions:
             if not self.is_embedded:
                 raise
             home = home_from(os.environ)
-            raise Unreachable(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
+            raise Unreachable(f"no cluster responds in {home} ({error}); start one with `paceline up -d`") from error
 
 
 def with_cluster_options(command: Command) -> Command:

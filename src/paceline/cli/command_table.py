@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """A command: where it is defined below cli/commands/, and its summary."""
 
     location: str
@@ -18,10 +18,10 @@ class GroupEntry:
 
     summary: str
     help: str
-    commands: Mapping[str, "Entry | GroupEntry"]
+    commands: Mapping[str, "CommandEntry | GroupEntry"]
 
 
-Command = Entry | GroupEntry
+Command = CommandEntry | GroupEntry
 
 TEMPLATE = GroupEntry(
     summary="List, explain and render application templates.",
@@ -31,11 +31,11 @@ Examples:
   paceline app template show tensorflow-training
   paceline app template render mnist tensorflow-training -f values.yaml""",
     commands={
-        "list": Entry("apps.releases:list_templates", "List the templates."),
-        "show": Entry(
+        "list": CommandEntry("apps.releases:list_templates", "List the templates."),
+        "show": CommandEntry(
             "apps.releases:show_template", "Show a template: what it does, and its values with their defaults."
         ),
-        "render": Entry(
+        "render": CommandEntry(
             "apps.releases:render_template", "Print the application that a template renders with the given values."
         ),
     },
@@ -50,14 +50,16 @@ Examples:
   paceline app upgrade mnist --set hyperparams.learningrate=0.0005
   paceline app history mnist""",
     commands={
-        "install": Entry("apps.releases:install", "Install an application from a template and values."),
-        "upgrade": Entry("apps.releases:upgrade", "Change the values of an application and run its next revision."),
-        "rollback": Entry("apps.releases:rollback", "Run an earlier revision of an application again."),
-        "list": Entry("apps.apps:list_apps", "List applications."),
-        "status": Entry("apps.apps:status", "Show an application and its resources."),
-        "history": Entry("apps.apps:history", "List the revisions of an application with their results."),
-        "diff": Entry("apps.apps:diff", "Compare two revisions of an application."),
-        "uninstall": Entry("apps.apps:uninstall", "Uninstall applications and delete their resources."),
+        "install": CommandEntry("apps.releases:install", "Install an application from a template and values."),
+        "upgrade": CommandEntry(
+            "apps.releases:upgrade", "Change the values of an application and run its next revision."
+        ),
+        "rollback": CommandEntry("apps.releases:rollback", "Run an earlier revision of an application again."),
+        "list": CommandEntry("apps.apps:list_apps", "List applications."),
+        "status": CommandEntry("apps.apps:status", "Show an application and its resources."),
+        "history": CommandEntry("apps.apps:history", "List the revisions of an application with their results."),
+        "diff": CommandEntry("apps.apps:diff", "Compare two revisions of an application."),
+        "uninstall": CommandEntry("apps.apps:uninstall", "Uninstall applications and delete their resources."),
         "template": TEMPLATE,
     },
 )
@@ -71,11 +73,11 @@ Examples:
   paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
   paceline train train.py --data tfoss""",
     commands={
-        "create": Entry(
+        "create": CommandEntry(
             "apps.named_resources:create_volume", "Create a named volume from a folder, a new claim or a bucket."
         ),
-        "list": Entry("apps.named_resources:list_volumes", "List the named volumes."),
-        "delete": Entry("apps.named_resources:delete_volume", "Delete a named volume."),
+        "list": CommandEntry("apps.named_resources:list_volumes", "List the named volumes."),
+        "delete": CommandEntry("apps.named_resources:delete_volume", "Delete a named volume."),
     },
 )
 
@@ -87,9 +89,9 @@ Examples:
   paceline repo create private --git https://example.org/team/private.git --secret team-git
   paceline train --repo mnist --command 'python3 train.py' NAME""",
     commands={
-        "create": Entry("apps.named_resources:create_repo", "Create a named code repository."),
-        "list": Entry("apps.named_resources:list_repos", "List the named code repositories."),
-        "delete": Entry("apps.named_resources:delete_repo", "Delete a named code repository."),
+        "create": CommandEntry("apps.named_resources:create_repo", "Create a named code repository."),
+        "list": CommandEntry("apps.named_resources:list_repos", "List the named code repositories."),
+        "delete": CommandEntry("apps.named_resources:delete_repo", "Delete a named code repository."),
     },
 )
 
@@ -104,11 +106,11 @@ Examples:
   paceline env build pytorch
   paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'""",
     commands={
-        "list": Entry(
+        "list": CommandEntry(
             "cluster.environments:list_environments", "List the image table and the environments that are built."
         ),
-        "build": Entry("cluster.environments:build", "Build environments in advance and print their folders."),
-        "prune": Entry("cluster.environments:prune", "Remove environments that have not been used for a while."),
+        "build": CommandEntry("cluster.environments:build", "Build environments in advance and print their folders."),
+        "prune": CommandEntry("cluster.environments:prune", "Remove environments that have not been used for a while."),
     },
 )
 
@@ -120,10 +122,10 @@ Examples:
   paceline cluster backup monday.paceline
   paceline cluster verify""",
     commands={
-        "status": Entry("cluster.admin:status", "Show whether the embedded cluster is running, and its nodes."),
-        "backup": Entry("cluster.admin:backup", "Back up the objects of the embedded cluster to a file."),
-        "restore": Entry("cluster.admin:restore", "Restore the objects of the embedded cluster from a backup."),
-        "verify": Entry("cluster.admin:verify", "Verify the integrity of the object store or of a backup."),
+        "status": CommandEntry("cluster.admin:status", "Show whether the embedded cluster is running, and its nodes."),
+        "backup": CommandEntry("cluster.admin:backup", "Back up the objects of the embedded cluster to a file."),
+        "restore": CommandEntry("cluster.admin:restore", "Restore the objects of the embedded cluster from a backup."),
+        "verify": CommandEntry("cluster.admin:verify", "Verify the integrity of the object store or of a backup."),
     },
 )
 
@@ -134,45 +136,45 @@ Examples:
   paceline kube crds | kubectl apply --server-side -f -
   paceline kube controller --kubeconfig ~/.kube/config""",
     commands={
-        "controller": Entry("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
-        "crds": Entry("cluster.kube:crds", "Print the CustomResourceDefinitions."),
+        "controller": CommandEntry("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
+        "crds": CommandEntry("cluster.kube:crds", "Print the CustomResourceDefinitions."),
     },
 )
 
 # The sections of `paceline --help`.
 SECTIONS: Mapping[str, Mapping[str, Command]] = {
     "Run jobs": {
-        "run": Entry("jobs.run:run", "Run the jobs in YAML files and follow them until they end."),
-        "submit": Entry("jobs.run:submit", "Create the objects in YAML files and return at once."),
-        "train": Entry("apps.train:train", "Train with your own code, local or from a Git repository."),
-        "check": Entry("jobs.run:check", "Validate YAML files without creating anything."),
+        "run": CommandEntry("jobs.run:run", "Run the jobs in YAML files and follow them until they end."),
+        "submit": CommandEntry("jobs.run:submit", "Create the objects in YAML files and return at once."),
+        "train": CommandEntry("apps.train:train", "Train with your own code, local or from a Git repository."),
+        "check": CommandEntry("jobs.run:check", "Validate YAML files without creating anything."),
     },
     "Inspect jobs": {
-        "get": Entry("jobs.get:get", "List jobs, or resources of any kind."),
-        "describe": Entry("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
-        "logs": Entry("jobs.logs:logs", "Print or follow the logs of a job or pod."),
-        "top": Entry("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
-        "results": Entry("jobs.results:results", "List the output files of a job."),
-        "tensorboard": Entry("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
-        "notebook": Entry("jobs.interactive:notebook", "Open a notebook in your browser."),
+        "get": CommandEntry("jobs.get:get", "List jobs, or resources of any kind."),
+        "describe": CommandEntry("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
+        "logs": CommandEntry("jobs.logs:logs", "Print or follow the logs of a job or pod."),
+        "top": CommandEntry("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
+        "results": CommandEntry("jobs.results:results", "List the output files of a job."),
+        "tensorboard": CommandEntry("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
+        "notebook": CommandEntry("jobs.interactive:notebook", "Open a notebook in your browser."),
     },
     "Control jobs": {
-        "stop": Entry("jobs.lifecycle:stop", "Stop a job or application and wait until it has stopped."),
-        "restart": Entry("jobs.lifecycle:restart", "Restart the processes of a running or stopped job."),
-        "rerun": Entry("jobs.lifecycle:rerun", "Run a job again, as a new job with the same spec."),
-        "pause": Entry("jobs.lifecycle:pause", "Pause a job: stop its processes but keep the job."),
-        "resume": Entry("jobs.lifecycle:resume", "Resume a paused job."),
-        "scale": Entry("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
-        "exec": Entry("jobs.exec:execute", "Run a command in a container of a job or pod."),
-        "delete": Entry("jobs.delete:delete", "Delete jobs or other resources."),
+        "stop": CommandEntry("jobs.lifecycle:stop", "Stop a job or application and wait until it has stopped."),
+        "restart": CommandEntry("jobs.lifecycle:restart", "Restart the processes of a running or stopped job."),
+        "rerun": CommandEntry("jobs.lifecycle:rerun", "Run a job again, as a new job with the same spec."),
+        "pause": CommandEntry("jobs.lifecycle:pause", "Pause a job: stop its processes but keep the job."),
+        "resume": CommandEntry("jobs.lifecycle:resume", "Resume a paused job."),
+        "scale": CommandEntry("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
+        "exec": CommandEntry("jobs.exec:execute", "Run a command in a container of a job or pod."),
+        "delete": CommandEntry("jobs.delete:delete", "Delete jobs or other resources."),
     },
     "Start and stop the embedded cluster": {
-        "up": Entry("cluster.up:up", "Start the embedded cluster."),
-        "down": Entry("cluster.down:down", "Stop the embedded cluster."),
+        "up": CommandEntry("cluster.up:up", "Start the embedded cluster."),
+        "down": CommandEntry("cluster.down:down", "Stop the embedded cluster."),
     },
     "Manage": {"app": APP, "volume": VOLUME, "repo": REPO, "env": ENV, "cluster": CLUSTER, "kube": KUBE},
     "Other": {
-        "completion": Entry("about:completion", "Print the completion script for your shell."),
-        "version": Entry("about:version", "Print the version of this command and of the cluster."),
+        "completion": CommandEntry("about:completion", "Print the completion script for your shell."),
+        "version": CommandEntry("about:version", "Print the version of this command and of the cluster."),
     },
 }

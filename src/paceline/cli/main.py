@@ -1,4 +1,4 @@
-"""Entry point of `paceline`: loads only the requested command and maps errors to exit codes."""
+"""CommandEntry point of `paceline`: loads only the requested command and maps errors to exit codes."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.command_table import SECTIONS, Command, Entry
+from paceline.cli.command_table import SECTIONS, Command, CommandEntry
 from paceline.cli.output.console import print_error, print_hint
 from paceline.errors import PacelineError
 
@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
         match self._table.get(cmd_name):
             case None:
                 return None
-            case Entry(location=location):
+            case CommandEntry(location=location):
                 module, _, attribute = location.partition(":")
                 command: click.Command = getattr(import_module(f"paceline.cli.commands.{module}"), attribute)
                 # click expects the control character \b to keep line breaks; raw docstrings have a backslash and a b.
@@ -73,7 +73,7 @@ def _suggestion(typed: str, path: str, table: Mapping[str, Command]) -> str:
     if typed in RENAMED:
         return f"{path} {RENAMED[typed]}"
     for name, entry in table.items():
-        if not isinstance(entry, Entry) and typed in entry.commands:
+        if not isinstance(entry, CommandEntry) and typed in entry.commands:
             return f"{path} {name} {typed}"
     from difflib import get_close_matches
 
@@ -106,7 +106,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if os.environ.get("PACELINE_DEBUG"):
             raise
         print_error(f"this is a bug in Paceline: {type(error).__name__}: {error}")
-        print_hint("PACELINE_DEBUG=1 shows where; please report it")
+        print_hint("run the command again with PACELINE_DEBUG=1 and report the traceback")
         return exit_codes.FAILED
 
 
@@ -116,7 +116,7 @@ def _run(args: Sequence[str] | None) -> int:
     except click.UsageError as error:
         print_error(error.format_message())
         if error.ctx is not None:
-            print_hint(f"{error.ctx.command_path} --help")
+            print_hint(f"for help: {error.ctx.command_path} --help")
         return exit_codes.BAD_INPUT
     except click.ClickException as error:
         print_error(error.format_message())

@@ -37,7 +37,7 @@ def ensure_running(settings: Settings) -> None:
         with _host_error_as_unreachable():
             wait_ready(settings)
         return
-    err().line(f"No cluster is running; starting one in {settings.home} (paceline down stops it) …", "dim")
+    err().line(f"No cluster is running; starting one in {settings.home}. To stop it: paceline down", "dim")
     start(settings)
 
 

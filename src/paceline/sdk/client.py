@@ -26,7 +26,7 @@ ReadFile = Callable[[str], tuple[Document, ...]]
 
 def read_no_file(path: str) -> tuple[Document, ...]:
     """Raise BadRequest: this session accepts objects only."""
-    raise BadRequest(f"{path}: this session reads no files; paceline.connect makes one that does")
+    raise BadRequest(f"{path}: this session cannot read files; use paceline.connect")
 
 
 class Session(Reader):
@@ -85,7 +85,7 @@ class Session(Reader):
             raise NotFound(self._no_job(name, has_kind=bool(slash)))
         if len(matches) > 1:
             choices = " or ".join(f"{kind.singular}/{name}" for kind, _ in matches)
-            raise BadRequest(f"there are several jobs named {name!r}; say {choices}")
+            raise BadRequest(f"there are several jobs named {name!r}; specify {choices}")
         return self.ref(*matches[0])
 
     def app(self, word: str) -> AppRef | None:
@@ -128,7 +128,7 @@ class Session(Reader):
         try:
             created = self.cluster.create(ref.kind.where, copy_of(job, new))
         except AlreadyExists as error:
-            raise AlreadyExists(f"{ref.kind.singular}/{new} exists already") from error
+            raise AlreadyExists(f"{ref.kind.singular}/{new} already exists") from error
         return self.ref(ref.kind, created)
 
     def events(self) -> tuple[Object, ...]:
@@ -189,7 +189,9 @@ class Session(Reader):
         objects = {name_of(obj): obj}
         with EventMux(self.dial) as feed:
             if timeout is not None:
-                feed.after(timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} is there after {timeout:g} s"))
+                feed.after(
+                    timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} was not deleted within {timeout:g} s")
+                )
             feed.start(watching(kind.where, select), f"watch {name_of(obj)}")
             while uid_of(objects.get(name_of(obj), {})) == uid_of(obj):
                 item = feed.take()
@@ -202,7 +204,7 @@ class Session(Reader):
         kinds_by_name = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
         near = nearest(name, kinds_by_name)
         suggestion = f"{kinds_by_name[near].lower()}/{near}" if near and has_kind else near
-        hint = f"did you mean {suggestion}?" if near else "`paceline get jobs` lists them"
+        hint = f"did you mean {suggestion}?" if near else "to list all jobs: paceline get"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"
 
 

@@ -80,7 +80,7 @@ class CodeRepositories:
         try:
             return _repo(self.cluster.create(CONFIG_MAPS, config_map))
         except AlreadyExists as error:
-            raise AlreadyExists(f"repo {repo.name}, or another config map of that name, exists already") from error
+            raise AlreadyExists(f"repo {repo.name}, or another config map of that name, already exists") from error
 
     def delete(self, repo: CodeRepository) -> None:
         """Delete a named code repository; the Git repository and the applications that use it are kept."""
@@ -130,4 +130,4 @@ def check_new(name: str, existing: Iterable[Named], *, noun: str) -> None:
     """Raise Invalid for an invalid name, AlreadyExists for one that is taken."""
     check_name(name, noun=noun)
     if any(entry.name == name for entry in existing):
-        raise AlreadyExists(f"{noun} {name} exists already; `paceline {noun} list` shows it")
+        raise AlreadyExists(f"{noun} {name} already exists; to list all: paceline {noun} list")

@@ -29,7 +29,9 @@ def embedded_address(home: str | Path | None = None, *, on_warning: OnWarning = 
     path = kubeconfig_in(home)
     access = from_json(path, Path.read_bytes)
     if access is None:
-        raise HostError(f"{path} is not JSON; `paceline up` writes it again")
+        raise HostError(
+            f"{path} is not valid JSON; stop the cluster with `paceline down` and start it again to restore the file"
+        )
     return ConnectAddress(dial=lambda: DirectCluster(access, on_warning=on_warning), namespace=access.namespace)
 
 
@@ -38,7 +40,7 @@ def kubeconfig_in(home: str | Path | None) -> Path:
     folder = Path(home).expanduser() if home else home_from(os.environ)
     path = folder / "kubeconfig"
     if not path.exists():
-        raise Unreachable(f"no cluster was ever started in {folder}; `paceline up -d` starts one")
+        raise Unreachable(f"no cluster has been started in {folder}; start one with `paceline up -d`")
     return path
 
 

@@ -79,7 +79,7 @@ class Kinds:
         hint = (
             f"did you mean {suggestion!r}?"
             if suggestion
-            else "the cluster has no such kind; `paceline get --kinds` lists them"
+            else "the cluster has no such kind; to list all kinds: paceline get --kinds"
         )
         raise Invalid((Fault("kind", word, hint),))
 

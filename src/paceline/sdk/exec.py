@@ -45,7 +45,7 @@ def replica_to_exec(job: JobRef, choice: ReplicaSelector) -> ReplicaPod:
         return running[0]
     if selected:
         reason = f": {selected[0].reason}" if selected[0].reason else ""
-        problem = f"{selected[0].place} of {job} does not run ({selected[0].phase}{reason})"
-        raise NotFound(f"{problem}; only a running replica can be used")
+        problem = f"{selected[0].place} of {job} is not running ({selected[0].phase}{reason})"
+        raise NotFound(f"{problem}; commands need a running replica")
     members = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
-    raise NotFound(f"{job} has no such member; it has: {members}")
+    raise NotFound(f"{job} has no such replica; it has: {members}")

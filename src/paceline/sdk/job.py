@@ -158,8 +158,8 @@ class JobRef:
                 if not status.ending and not status.phase.is_final:
                     reason = self._why_not_stopped()
                     raise HostError(
-                        f"{self} does not stop{': ' + reason if reason else ''}; `paceline delete {self.kind.singular}/"
-                        f"{self.name}` removes it with its pods"
+                        f"{self} did not stop in time{': ' + reason if reason else ''}; remove it and its pods with "
+                        f"`paceline delete {self.kind.singular}/{self.name}`"
                     ) from None
 
     def _why_not_stopped(self) -> str:
@@ -173,7 +173,7 @@ class JobRef:
     def _events(self, timeout: float | None) -> Generator[Event, None, None]:
         with EventMux(self.dial) as feed:
             if timeout is not None:
-                feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))
+                feed.after(timeout, TimeoutError(f"{self} did not reach the expected state within {timeout:g} s"))
             yield from Follower(feed, self.kind.where, self.read(), options=FollowOptions(log=None)).events()
 
     def logs(
@@ -229,8 +229,8 @@ class JobRef:
         pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
         if any(not is_ours(pod) for pod in pods):
             raise MethodNotAllowed(
-                f"the pods of {self} are run by another kubelet, which stops containers by their own signal only; set "
-                "lifecycle.stopSignal in the job's template, or leave --signal out"
+                f"the pods of {self} are run by another kubelet, which only uses the signal of the container; set "
+                "lifecycle.stopSignal in the job's template, or omit --signal"
             )
         change = {"metadata": {"annotations": {well_known_labels.STOP_SIGNAL: word}}}
         for pod in pods:
@@ -245,7 +245,7 @@ class JobRef:
         job = self.read()
         if (phase := phase_of(job)).is_final:
             raise MethodNotAllowed(
-                f"{self} has ended ({phase.value}); `paceline rerun {self.name}` runs it again as a new job"
+                f"{self} has ended ({phase.value}); to run it again as a new job: paceline rerun {self.name}"
             )
         # The resource version makes each request unique, and a repeated request idempotent.
         change: Object = {"metadata": {"annotations": {well_known_labels.RESTART: f"after-{revision_of(job)}"}}}
@@ -268,9 +268,7 @@ class JobRef:
 
     def _set_paused(self, *, is_paused: bool) -> None:
         if (phase := self.status().phase).is_final:
-            raise MethodNotAllowed(
-                f"{self} has ended ({phase.value}); only a job that has not can be paused or resumed"
-            )
+            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished job can be paused or resumed")
         change = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
 

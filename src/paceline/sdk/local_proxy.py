@@ -61,7 +61,7 @@ class ProxiedSite:
         return route is not None and bool(route[1])
 
     @property
-    def path_to(self) -> str:
+    def proxy_prefix(self) -> str:
         """Return the path of the service proxy, the prefix of all paths of the page."""
         route = proxy_path(self.page)
         return route[0].partition("/proxy/")[0] + "/proxy" if route else ""
@@ -71,17 +71,17 @@ class ProxiedSite:
         if ".." in unquote(urlsplit(path).path).split("/"):
             return None
         route = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
-        if route is None or not route[0].startswith(f"{self.path_to}/"):
+        if route is None or not route[0].startswith(f"{self.proxy_prefix}/"):
             return None
         if not self.token:
             return route[0]
         return f"{route[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
 
-    def seen(self, location: str) -> str:
+    def browser_location(self, location: str) -> str:
         """Return the browser's location for a redirect of the program, without the program's token."""
         parts = urlsplit(location)
         query = urlencode([(name, text) for name, text in parse_qsl(parts.query) if name != TOKEN or not self.token])
-        path = parts.path if self.is_at_root else parts.path.removeprefix(self.path_to)
+        path = parts.path if self.is_at_root else parts.path.removeprefix(self.proxy_prefix)
         return urlunsplit(("", "", path, query, parts.fragment)) if not parts.netloc else location
 
 
@@ -205,12 +205,15 @@ class _PageHandler(BaseHTTPRequestHandler):
         return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
 
     def _size(self) -> int | None:
-        """Return the length of the body; None where it cannot be told, as with chunks."""
-        told = self.headers.get_all("Content-Length") or ["0"]
+        """Return the length of the body; None if it is unknown, as with chunks."""
+        lengths = self.headers.get_all("Content-Length") or ["0"]
         is_plain = (
-            len(told) == 1 and told[0].isascii() and told[0].isdigit() and "Transfer-Encoding" not in self.headers
+            len(lengths) == 1
+            and lengths[0].isascii()
+            and lengths[0].isdigit()
+            and "Transfer-Encoding" not in self.headers
         )
-        return int(told[0]) if is_plain and len(told[0]) <= LENGTH_DIGITS else None
+        return int(lengths[0]) if is_plain and len(lengths[0]) <= LENGTH_DIGITS else None
 
     def _forward(self, target: str) -> None:
         if self._is_upgrade():
@@ -240,7 +243,7 @@ class _PageHandler(BaseHTTPRequestHandler):
 
     def _moved(self, pair: tuple[str, str]) -> tuple[str, str]:
         name, text = pair
-        return (name, self.server.site.seen(text)) if name.lower() == "location" else pair
+        return (name, self.server.site.browser_location(text)) if name.lower() == "location" else pair
 
     def _forward_websocket(self, target: str) -> None:
         """Forward a WebSocket until either side closes it."""

@@ -109,16 +109,16 @@ def no_log(job: str, pods: Iterable[ReplicaPod], selected: Iterable[ReplicaPod],
     """Return why there is no log to show, and what is available."""
     members = sorted({str(pod.place) for pod in pods})
     if not members:
-        return f"{job} has no pods, so it has no log; `paceline describe` says how it is"
+        return f"{job} has no pods, so it has no log; see `paceline describe`"
     waiting = list(selected)
     if not waiting:
-        return f"{job} has no such member; it has: {', '.join(members)}"
+        return f"{job} has no such replica; it has: {', '.join(members)}"
     if is_previous:
-        return f"{waiting[0].place} of {job} was started only once, so it has no previous log"
+        return f"{waiting[0].place} of {job} has run only once, so it has no previous log"
     if waiting[0].phase == "Failed":
-        return f"{waiting[0].place} of {job} failed before its command began; `paceline describe` says at which stage"
+        return f"{waiting[0].place} of {job} failed before its command started; see `paceline describe` for the stage"
     reason = f": {waiting[0].reason}" if waiting[0].reason else ""
-    return f"{waiting[0].place} of {job} has not started yet{reason}; -f waits for it"
+    return f"{waiting[0].place} of {job} has not started yet{reason}; add -f to wait for it"
 
 
 def leader_id(pods: Iterable[ReplicaPod]) -> ReplicaId | None:

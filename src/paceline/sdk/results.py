@@ -25,7 +25,7 @@ from paceline.model.gang import FLUSH, KEEPER, ReplicaId
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import status_of
-from paceline.sdk.logs.archived import ArchivedPod, LogArchiveReader, pod_log
+from paceline.sdk.logs.archived import DeletedPod, LogArchiveReader, pod_log
 from paceline.sdk.logs.sources import LogOptions
 
 # The format of the uploader in podtools, which is a separate program; a test compares the two.
@@ -73,7 +73,7 @@ class UploadLog:
         if count is None or int(count[1]) <= len(self.files):
             return self.message
         lacks = f"only {len(self.files)} of them are listed here, because the log does not reach back far enough"
-        return f"{self.message}; {lacks}; .paceline/manifest.json beside them names all"
+        return f"{self.message}; {lacks}; .paceline/manifest.json next to them lists all"
 
 
 def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]:
@@ -179,7 +179,7 @@ class Results:
     """The known files, and messages about one replica's files, or (replica is empty) about all."""
 
     files: tuple[ResultFile, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
+    messages: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +206,12 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
         logs = read_upload_logs(_past(history, (pod for pod in pods if pod.owner == pods[0].owner)), {})
         if not logs:
             raise
-        return _results(logs, f"{name} is gone, and kept no results in a bucket")
+        return _results(logs, f"{name} was deleted and did not upload results to a bucket")
     job = ref.read()
     output = (job.get("spec") or {}).get("output")
     if not output:
-        hint = "name a bucket, a claim or a directory there, and write to /output"
-        raise MethodNotAllowed(f"{ref} keeps no results, because it has no spec.output; {hint}")
+        hint = "set it to a bucket, a claim or a directory, and write to /output"
+        raise MethodNotAllowed(f"{ref} has no results, because spec.output is not set; {hint}")
     if not output.get("bucket"):
         return _mounted_results(session, ref, output, is_here=is_here)
     logs = read_upload_logs(_present(session, ref), {})
@@ -250,10 +250,10 @@ def _results(logs: Mapping[ReplicaId, UploadLog], silence: str = "") -> Results:
     lost = [error for log in ordered for error in log.unread if isinstance(error, NotFound)]
     if not any(log.message or log.files for log in ordered):
         if lost:
-            raise NotFound(f"{lost[0]}; which files were kept is in .paceline/manifest.json beside them")
+            raise NotFound(f"{lost[0]}; the uploaded files are listed in .paceline/manifest.json next to them")
         if silence:
             raise NotFound(silence)
-    return Results(files=in_order(ordered), said=messages)
+    return Results(files=in_order(ordered), messages=messages)
 
 
 def _present(session: Session, ref: JobRef) -> Iterator[Uploader]:
@@ -264,7 +264,7 @@ def _present(session: Session, ref: JobRef) -> Iterator[Uploader]:
             yield Uploader(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
 
 
-def _past(history: LogArchiveReader, pods: Iterable[ArchivedPod]) -> Iterator[Uploader]:
+def _past(history: LogArchiveReader, pods: Iterable[DeletedPod]) -> Iterator[Uploader]:
     for pod in pods:
         if (copy := _copies(pod.labels)) is not None:
             place, turn, ask = copy
@@ -285,7 +285,7 @@ def _copies(labels: Mapping[str, str]) -> tuple[ReplicaId, tuple[bool, int], Log
 
 def _mounted_results(session: Session, ref: JobRef, output: Mapping[str, Any], *, is_here: bool) -> Results:
     location = locate_results(session, ref.name, output, is_here=is_here)
-    message = f"results lie in {location.where}"
+    message = f"results are in {location.where}"
     if location.folder is None:
-        return Results(said=(("", f"{message}; they are listed only where that is a folder of this machine"),))
-    return Results(files=tuple(files_below(location.folder)), said=(("", message),))
+        return Results(messages=(("", f"{message}; they can be listed only if that is a folder of this machine"),))
+    return Results(files=tuple(files_below(location.folder)), messages=(("", message),))

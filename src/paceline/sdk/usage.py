@@ -80,7 +80,9 @@ def _read(cluster: DirectCluster, where: Collection, namespace: str) -> Page:
     try:
         return cluster.list(where, Select(namespace=namespace))
     except NotFound as error:
-        raise MethodNotAllowed("this cluster does not measure what pods use: it has no metrics.k8s.io") from error
+        raise MethodNotAllowed(
+            "this cluster has no metrics API (metrics.k8s.io), so resource usage is not available"
+        ) from error
 
 
 def _pod(pod: Object) -> ResourceUsage:

@@ -89,7 +89,7 @@ class Volumes:
         try:
             self.cluster.create(VOLUMES, volume)
         except AlreadyExists as error:
-            raise AlreadyExists(f"volume {name} exists already") from error
+            raise AlreadyExists(f"volume {name} already exists") from error
         try:
             return self._claim(name, {**claim_spec, "volumeName": self._volume_name(name)}, path)
         except PacelineError:
@@ -132,7 +132,7 @@ class Volumes:
         try:
             created = self.cluster.create(SECRETS, secret)
         except AlreadyExists as error:
-            raise AlreadyExists(f"volume {name}, or another secret of that name, exists already") from error
+            raise AlreadyExists(f"volume {name}, or another secret of that name, already exists") from error
         return _bucket(created)
 
     def delete(self, volume: NamedVolume) -> None:
@@ -157,7 +157,7 @@ class Volumes:
         try:
             return _claimed(self.cluster.create(CLAIMS, claim))
         except AlreadyExists as error:
-            raise AlreadyExists(f"volume {name}, or another claim of that name, exists already") from error
+            raise AlreadyExists(f"volume {name}, or another claim of that name, already exists") from error
 
     def _check(self, name: str) -> None:
         check_new(name, self.all(), noun="volume")

@@ -99,7 +99,7 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     assert installed.out == "app/mnist installed\n"
     comes_to(cluster, "mnist", 1, "Succeeded")
     reused = ask(cluster, "app", "install", "mnist", "tensorflow-training", "-f", values, code=1)
-    assert "mnist exists already" in reused.err
+    assert "mnist already exists" in reused.err
     assert shown(cluster, "pvc", "mnist-data")["spec"]["volumeName"] == "nas"
     assert list(share.glob("logs/mnist-1/worker-1/events.out.tfevents.*")), "curves of every worker are on the share"
 
@@ -117,7 +117,7 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
     same = ask(cluster, "app", "upgrade", "mnist", "--set", "hyperparams.learningrate=0.05", "-f", values, code=1)
     assert "revision 1 of mnist" in same.err
-    assert "nothing changes" in same.err
+    assert "nothing to change" in same.err
     changed = ask(cluster, "app", "upgrade", "mnist", "--set", "hyperparams.learningrate=0.2")
     assert changed.out.splitlines() == [
         "hyperparams.learningrate: 0.05 → 0.2",
@@ -241,7 +241,7 @@ def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(clu
     (bucket / "a" / "b.txt").write_text("data")
     made = ask(cluster, "volume", "create", "tfoss", "--dir", str(bucket))
     assert made.out == "volume/tfoss created\n"
-    assert "exists already" in ask(cluster, "volume", "create", "tfoss", "--size", "1Gi", code=1).err
+    assert "already exists" in ask(cluster, "volume", "create", "tfoss", "--size", "1Gi", code=1).err
     assert re.search(rf"^tfoss +folder +{bucket} ", ask(cluster, "volume", "list").out, re.MULTILINE)
 
     command = ("train", str(code), "pair", "--workers", "2", "--memory", "64Mi", "--data", "tfoss")
@@ -250,8 +250,8 @@ def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(clu
     assert "input ['a'" in trained.out
     assert [(bucket / "pair-1" / f"worker-{index}" / "made.txt").read_text() for index in (0, 1)] == ["0", "1"]
 
-    assert "pair exists already" in ask(cluster, *command, code=1).err
-    assert "nothing changes" in ask(cluster, *command, "--update", code=1).err
+    assert "pair already exists" in ask(cluster, *command, code=1).err
+    assert "nothing to change" in ask(cluster, *command, "--update", code=1).err
     again = ask(cluster, *command, "--update", "--param", "lr=0.001")
     assert "told ['--lr=0.001']" in again.out
     assert "hyperparameters.lr=0.001" in ask(cluster, "app", "history", "pair").out

@@ -114,9 +114,9 @@ def test_what_cannot_be_done_is_said(cluster: Embedded) -> None:
 
     assert (restart.code, stop.code, taken.code, nobody.code) == (1, 1, 1, 1)
     assert wrong.code in (1, 2)
-    assert "has ended (Succeeded); `paceline rerun over` runs it again as a new job" in restart.err
+    assert "has ended (Succeeded); to run it again as a new job: paceline rerun over" in restart.err
     assert "has ended (Succeeded)" in stop.err
-    assert "genericjob/over exists already; choose another --name" in taken.err
+    assert "genericjob/over already exists; choose another --name" in taken.err
     assert "metadata.name" in wrong.err
     assert "did you mean over?" in nobody.err
     assert status(cluster, "over") == before

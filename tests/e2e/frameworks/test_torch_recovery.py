@@ -53,7 +53,7 @@ def test_an_elastic_job_grows_loses_a_worker_and_shrinks_and_trains_on(cluster: 
         resized(training, 3)
         firsts.append(training.reaches(6, processes=3))
         assert training.status["elastic"] == {"currentReplicas": 3, "expectedReplicas": 3}
-        assert "\nSize:      3 run, 3 are wanted\n" in cluster.paceline("describe", training.name).out
+        assert "\nSize:      3 of 3 expected replicas\n" in cluster.paceline("describe", training.name).out
         assert training.status["backoffCount"] == 0
         training.open(6)
 

@@ -41,7 +41,7 @@ def test_a_backup_of_a_running_cluster_brings_back_what_was_there(cluster: Embed
     assert done.code == 0, done.err
     assert "objects at revision" in done.out
     assert backup.stat().st_mode & 0o777 == 0o600
-    assert "is there already" in cluster.paceline("cluster", "backup", str(backup)).err
+    assert "already exists" in cluster.paceline("cluster", "backup", str(backup)).err
     create(cluster, "made-after")
     names, revision = listed(cluster)
     assert names == {"made-before", "made-after"}

@@ -212,7 +212,7 @@ def test_s47_logs_hold_what_was_printed_and_results_are_listed_apart_also_when_t
     assert files(opened(store, "runs/apart"))["worker-0/logs/events.out.tfevents 0"] == b"\n\0\xff\1brain.Event:2"
     assert KEY not in json.dumps(listed)
     shown = cluster.paceline("results", "apart")
-    assert shown.out.splitlines()[0].split() == ["MEMBER", "SIZE", "TIME", "NAME"]
+    assert shown.out.splitlines()[0].split() == ["REPLICA", "SIZE", "TIME", "NAME"]
     assert "worker-0: 3 files, 24 bytes, are in s3://results/runs/apart/worker-0" in shown.err
 
     assert cluster.paceline("delete", "apart", "--yes").code == 0

@@ -145,7 +145,7 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     ask(cluster, "volume", "create", "photos", "--dir", str(tmp_path))
     made = ask(cluster, "repo", "create", "mnist", "--git", server.url("open"), "--revision", "v1")
     assert made.out == "code/mnist created\n"
-    assert "exists already" in ask(cluster, "repo", "create", "mnist", "--git", server.url("lost"), code=1).err
+    assert "already exists" in ask(cluster, "repo", "create", "mnist", "--git", server.url("lost"), code=1).err
     listed = rf"^mnist +{re.escape(server.url('open'))} +v1 +<none> +<none> "
     assert re.search(listed, ask(cluster, "repo", "list").out, re.MULTILINE)
 

@@ -19,13 +19,13 @@ REFUSED = {
     "code by name and by address": ((*TRAIN, "--git", URL, "--repo", "mnist", "n"), "--repo mnist already says"),
     "a training without a name": ((*TRAIN, "--repo", "mnist"), "the NAME of the application"),
     "a training without a command": (("train", "--repo", "mnist", "n"), "set a command"),
-    "a revision of what is here": (("train", "train.py", "--revision", "v1"), "--revision v1 is about a repository"),
-    "a folder of what is here": (("train", ".", "--directory", "src"), "--directory src is about a repository"),
+    "a revision of what is here": (("train", "train.py", "--revision", "v1"), "--revision v1 applies to a repository"),
+    "a folder of what is here": (("train", ".", "--directory", "src"), "--directory src applies to a repository"),
     "a user for what is here": (("train", "train.py", "--git-user", "me"), "--git URL or --repo REPO"),
-    "a password for what is here": (("train", "train.py", "--git-password-file", "f"), "leave --git-password-file out"),
+    "a password for what is here": (("train", "train.py", "--git-password-file", "f"), "omit --git-password-file"),
     "nobody's password": (
         (*TRAIN, "--git", URL, "--git-password-file", "f", "n"),
-        "--git-password-file f: say whose password it is with --git-user NAME",
+        "--git-password-file f: add --git-user NAME, the user of this password",
     ),
     "an option for a revision": ((*TRAIN, "--repo", "mnist", "--revision=--x", "n"), "a full commit"),
 }

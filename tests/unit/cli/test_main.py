@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from paceline.cli.command_table import SECTIONS, Entry
+from paceline.cli.command_table import SECTIONS, CommandEntry
 from paceline.cli.main import group, main
 
 # What a command that prints its help must not pay for.
@@ -68,7 +68,7 @@ def commands(table, path=()):
     """Yield every command and group with its path."""
     for name, entry in table.items():
         yield (*path, name), entry
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, CommandEntry):
             yield from commands(entry.commands, (*path, name))
 
 
@@ -141,7 +141,7 @@ BAD = {
     "no file": (["run"], "error: Missing argument 'FILE...'"),
     "no such file": (["run", "nowhere.yaml"], "error: nowhere.yaml: no such file"),
     "no such format": (["get", "-o", "xml"], "error: Invalid value for '-o'"),
-    "no duration": (["logs", "a", "--since", "soon"], "'soon' is neither a duration nor a time; write how long ago"),
+    "no duration": (["logs", "a", "--since", "soon"], "'soon' is neither a duration nor a time; write a duration"),
     "no row of the image table": (
         ["up", "-d", "--image", "pytorch"],
         "error: --image: 'pytorch' is not allowed; write PATTERN=ENVIRONMENT",
@@ -177,7 +177,7 @@ def test_every_fault_is_a_line_of_its_own(home, capsys):
 @pytest.mark.usefixtures("home")
 def test_without_a_cluster_the_answer_is_3_and_how_to_start_one(capsys, args):
     assert main(args) == 3
-    assert "`paceline up -d` starts one" in said(capsys)
+    assert "start one with `paceline up -d`" in said(capsys)
 
 
 def test_a_cluster_that_is_gone_is_said_so(home, capsys):
@@ -190,7 +190,7 @@ def test_a_cluster_that_is_gone_is_said_so(home, capsys):
     (home / "kubeconfig").write_text(json.dumps(config))
 
     assert main(["get"]) == 3
-    assert "no cluster answers in" in said(capsys)
+    assert "no cluster responds in" in said(capsys)
 
 
 @pytest.mark.usefixtures("home")
@@ -208,7 +208,7 @@ def test_down_without_a_cluster_is_fine(capsys):
 @pytest.mark.usefixtures("home")
 def test_the_version_does_not_need_a_cluster(capsys):
     assert main(["version"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "cluster  none is running"
+    assert capsys.readouterr().out.splitlines()[1] == "cluster  not running"
 
 
 def test_a_bug_is_called_a_bug(monkeypatch, capsys):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from paceline.cli.output.follow import Progress, fine_bar, is_worth_a_line, latest, plain_bar
+from paceline.cli.output.follow import TrainingProgress, fine_bar, is_worth_a_line, latest, plain_bar
 
 
 def epoch(done, total=12):
-    return Progress(unit="epoch", done=done, total=total)
+    return TrainingProgress(unit="epoch", done=done, total=total)
 
 
 LINES = {
@@ -37,7 +37,7 @@ def test_progress_in_a_log(text, found):
 
 def test_epochs_are_not_pushed_aside_by_steps():
     assert latest("step 5/10", epoch(3)) == epoch(3)
-    assert latest("epoch 1/3", Progress(unit="step", done=5, total=10)) == epoch(1, 3)
+    assert latest("epoch 1/3", TrainingProgress(unit="step", done=5, total=10)) == epoch(1, 3)
 
 
 def test_what_is_known_stays_when_nothing_new_is_said():
@@ -72,7 +72,7 @@ WORTH = {
     "the last": (epoch(1000, 1000), epoch(999, 1000), True),
     "the last, said already": (epoch(12), epoch(12), False),
     "back to the beginning": (epoch(1), epoch(5), True),
-    "another unit": (Progress(unit="round", done=1, total=2), epoch(5), True),
+    "another unit": (TrainingProgress(unit="round", done=1, total=2), epoch(5), True),
 }
 
 

@@ -70,7 +70,7 @@ def test_a_name_that_is_taken_stays_as_it_is(stage, codes):
     codes.create(CodeRepository(name="mnist", url=URL))
     stage.put(CONFIG_MAPS, {"metadata": {"name": "settings", "labels": {"paceline.dev/code": "other"}}})
 
-    with pytest.raises(AlreadyExists, match="`paceline repo list` shows it"):
+    with pytest.raises(AlreadyExists, match="already exists; to list all: paceline repo list"):
         codes.create(CodeRepository(name="mnist", url="https://example.org/other.git"))
     with pytest.raises(AlreadyExists, match="repo settings, or another config map of that name"):
         codes.create(CodeRepository(name="settings", url=URL))

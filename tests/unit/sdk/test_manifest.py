@@ -61,9 +61,9 @@ def test_an_unquoted_word_means_what_kubectl_takes_it_for(text, meant):
 
 REFUSED = {
     "a list is not an object": ("- a\n- b\n", "job.yaml:1: a list of 2 is not an object"),
-    "a text is not an object": ("\n\nhello\n", "job.yaml:3: the text 'hello' is not an object"),
+    "a text is not an object": ("\n\nhello\n", "job.yaml:3: the string 'hello' is not an object"),
     "a number is not an object": ("42", "the number 42 is not an object"),
-    "an empty file holds nothing": ("# only words\n---\n", "job.yaml: holds no object"),
+    "an empty file holds nothing": ("# only words\n---\n", "job.yaml: contains no object"),
     "a key twice": ("a: 1\nb: 2\na: 3\n", "the key 'a' stands on line 1 and again on line 3"),
     "a key twice, spelled apart": ("1: a\n0x1: b\n'1': c\n", "the key '1' stands on line 1 and again on line 3"),
     "a tab for indentation": ("a:\n\t- b\n", "spaces, never by tabs"),
@@ -147,7 +147,7 @@ def test_a_file_of_two_megabytes_is_refused_before_it_is_read(tmp_path):
     path = tmp_path / "big.yaml"
     path.write_bytes(b"x: " + b"y" * 2_000_000)
 
-    with pytest.raises(TooLarge, match="more than 1 MiB"):
+    with pytest.raises(TooLarge, match="larger than 1 MiB"):
         read_file(str(path))
 
 
@@ -223,5 +223,5 @@ def test_a_chosen_namespace_must_not_contradict_the_file():
     document = read_text(b"apiVersion: v1\nkind: A\nmetadata: {name: a, namespace: one}\n", "job.yaml")[0]
 
     assert with_namespace(document, "two", is_chosen=False).object["metadata"]["namespace"] == "one"
-    with pytest.raises(BadRequest, match="is 'one', but -n says 'two'"):
+    with pytest.raises(BadRequest, match="is 'one', but -n is 'two'"):
         with_namespace(document, "two", is_chosen=True)

@@ -203,8 +203,8 @@ def test_why_there_is_no_log():
     assert "it has: worker-0" in no_log("pj/a", [waiting], [], is_previous=False)
     assert "not started yet: Unschedulable" in no_log("pj/a", [waiting], [waiting], is_previous=False)
     failed = pod("worker", 0, phase="Failed", has_started=False)
-    assert "failed before its command began" in no_log("pj/a", [failed], [failed], is_previous=False)
-    assert "started only once" in no_log("pj/a", [waiting], [waiting], is_previous=True)
+    assert "failed before its command started" in no_log("pj/a", [failed], [failed], is_previous=False)
+    assert "run only once" in no_log("pj/a", [waiting], [waiting], is_previous=True)
 
 
 def test_h47_a_pod_whose_first_container_has_no_image_says_so():

@@ -18,7 +18,7 @@ BROKEN = {
     "a tab": ("worker:\n\tnumber: 2\n", "never by tabs"),
     "lost indentation": ("worker:\nnumber: 2\nps:\nnumber: 2\n", ':4: duplicate key "number"'),
     "two documents": ("a: 1\n---\nb: 2\n", "this is the second"),
-    "a list": ("- 1\n", "are no values"),
+    "a list": ("- 1\n", "is not a mapping of values"),
 }
 
 
@@ -38,8 +38,8 @@ def test_lost_indentation_is_told_in_full(tmp_path):
         read_values_file(path)
     assert str(refused.value).splitlines() == [
         f'{path}:4: duplicate key "number"; keep one of them',
-        f"{path}: worker is empty; look at the indentation below it",
-        f"{path}: ps is empty; look at the indentation below it",
+        f"{path}: worker is empty; check the indentation below it",
+        f"{path}: ps is empty; check the indentation below it",
     ]
 
 

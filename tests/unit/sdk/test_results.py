@@ -147,7 +147,7 @@ def test_the_sidecar_of_every_member_is_asked(stage, session, job, pod_object):
     found = results_of(session, "digits")
 
     assert found.files == (file("of-0"), file("of-1", member="worker-1"))
-    assert found.said == (("worker-0", "results go to there"), ("worker-1", "results go to there"))
+    assert found.messages == (("worker-0", "results go to there"), ("worker-1", "results go to there"))
     assert {stage.asked.get()["container"] for _ in (0, 1)} == {"paceline-output"}
 
 
@@ -186,7 +186,7 @@ def test_a_list_that_was_removed_with_its_log_is_said_to_be_and_where_another_on
     )
 
     with pytest.raises(
-        NotFound, match=r"was removed \(yesterday\).*; which files were kept is in .paceline/manifest.json"
+        NotFound, match=r"was removed \(yesterday\).*; the uploaded files are listed in .paceline/manifest.json"
     ):
         results_of(session, "digits")
 
@@ -201,14 +201,14 @@ def test_of_members_whose_list_was_removed_it_is_said_beside_the_lists_of_others
     found = results_of(session, "digits")
 
     assert found.files == (file("a", member="worker-1"),)
-    assert found.said == (("worker-0", "was removed"), ("worker-1", "results go to there"))
+    assert found.messages == (("worker-0", "was removed"), ("worker-1", "results go to there"))
 
 
 def test_a_job_without_output_is_told_what_to_do(session, job):
     job(None)
 
     with pytest.raises(
-        MethodNotAllowed, match=r"pytorchtrainingjob/digits keeps no results.*no spec.output; name a bucket"
+        MethodNotAllowed, match=r"pytorchtrainingjob/digits has no results, because spec.output is not set; set it to a bucket"
     ):
         results_of(session, "digits")
 
@@ -230,18 +230,18 @@ def test_where_nothing_is_copied_files_are_listed_where_they_lie(session, job, t
     here, elsewhere = (results_of(session, "digits", is_here=is_here) for is_here in (True, False))
 
     assert here.files == (file("a", 2), file("x/y.bin", 2), file("a", 2, member="worker-1"))
-    assert str(tmp_path / "digits") in here.said[0][1]
-    assert (elsewhere.files, "a folder of this machine" in elsewhere.said[0][1]) == ((), True)
+    assert str(tmp_path / "digits") in here.messages[0][1]
+    assert (elsewhere.files, "a folder of this machine" in elsewhere.messages[0][1]) == ((), True)
 
 
 def test_what_lies_on_a_claim_that_nobody_can_look_into_is_said_to_lie_there(session, job):
     job({"claim": "shared", "path": "runs"})
 
-    (said,) = results_of(session, "digits", is_here=True).said
+    (said,) = results_of(session, "digits", is_here=True).messages
 
     assert said == (
         "",
-        "results lie in runs/digits/ on claim shared; they are listed only where that is a folder of this machine",
+        "results are in runs/digits/ on claim shared; they can be listed only if that is a folder of this machine",
     )
 
 

@@ -45,7 +45,7 @@ def test_a_claim_that_exists_is_used(stage, session):
 def test_a_job_that_exists_is_not_touched_and_nothing_else_stays(stage, session, job_object):
     stage.put(JOBS, job_object())
 
-    with pytest.raises(AlreadyExists, match=r"job.yaml:2: pytorchtrainingjob/digits exists already"):
+    with pytest.raises(AlreadyExists, match=r"job.yaml:2: pytorchtrainingjob/digits already exists"):
         session.create(documents())
     assert set(stage.objects) == {(JOBS, "digits")}
 
@@ -112,7 +112,7 @@ def test_a_wrong_name_suggests_a_close_one(stage, session, job_object):
         session.job("pj/digitz")
     with pytest.raises(NotFound, match=r"did you mean digits\?"):
         session.job("DIGITS")
-    with pytest.raises(NotFound, match="lists them"):
+    with pytest.raises(NotFound, match="to list all jobs"):
         session.job("other")
 
 
@@ -190,9 +190,9 @@ def running(stage, job, pod):
 
 UNSTOPPED = {
     "since nobody can read its status": ({"attempt": "many"}, (), "malformed: invalid literal"),
-    "since nobody can read it, as was told": ({}, (told("Unreadable", "it lacks 'x'"),), "stop: it lacks 'x'; "),
-    "for a reason it gives": ({"waiting": "the node is away"}, (), "stop: the node is away; "),
-    "and nobody knows why": ({}, (told("Unreadable", "no", uid="uid-2"),), "does not stop; "),
+    "since nobody can read it, as was told": ({}, (told("Unreadable", "it lacks 'x'"),), "stop in time: it lacks 'x'; "),
+    "for a reason it gives": ({"waiting": "the node is away"}, (), "stop in time: the node is away; "),
+    "and nobody knows why": ({}, (told("Unreadable", "no", uid="uid-2"),), "did not stop in time; "),
 }
 
 
@@ -206,8 +206,8 @@ def test_a_job_that_does_not_stop(stage, session, job_object, pod_object, case):
     with pytest.raises(HostError) as said:
         session.job("digits").wait_stopped(margin=0.1)
     assert why in str(said.value)
-    assert str(said.value).startswith("pytorchtrainingjob/digits does not stop")
-    assert "`paceline delete pytorchtrainingjob/digits` removes it" in str(said.value)
+    assert str(said.value).startswith("pytorchtrainingjob/digits did not stop in time")
+    assert "remove it and its pods with `paceline delete pytorchtrainingjob/digits`" in str(said.value)
 
 
 def test_a_job_whose_results_are_being_copied_is_waited_for(stage, session, job_object, pod_object):
@@ -248,7 +248,7 @@ def test_all_that_does_not_stop_is_named_at_once_and_the_cluster_is_not_stopped(
         "pytorchtrainingjob/other",
         "the",
     ]
-    assert all("`paceline down --keep-jobs` lets it run on" in line for line in lines[:2])
+    assert all("running without the cluster with `paceline down --keep-jobs`" in line for line in lines[:2])
     assert lines[2] == "the cluster has not been stopped"
     assert len(stage.patched) == 2
     assert "stopping pytorchtrainingjob/other" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def there(stage, **labels):
 def test_a_secret_of_somebody_else_is_left_alone(stage, session):
     there(stage)
 
-    with pytest.raises(AlreadyExists, match="secret mnist-git is there and belongs to somebody else"):
+    with pytest.raises(AlreadyExists, match="secret mnist-git already exists and belongs to another object"):
         upload_source(session, plan())
     assert (stage.patched, stage.deleted) == ([], [])
 
@@ -73,5 +73,5 @@ def test_code_is_not_taken_from_a_config_map_of_somebody_else(stage, session, tm
     name = upload_source(session, code).values["archive"]["configMap"]
     stage.put(CONFIG_MAPS, {"metadata": {"name": name, "namespace": "default"}})
 
-    with pytest.raises(AlreadyExists, match="belongs to somebody else"):
+    with pytest.raises(AlreadyExists, match="belongs to another object"):
         upload_source(session, code)

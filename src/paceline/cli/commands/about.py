@@ -48,5 +48,5 @@ def version(*, cluster: ClusterOptions, client: bool) -> int:
             info = reader.ask("/version")
             out().line(f"cluster  {info.get('gitVersion', 'unknown')}")
     except PacelineError:
-        out().line("cluster  none is running")
+        out().line("cluster  not running")
     return exit_codes.OK

@@ -25,7 +25,7 @@ def describe_job(session: Session, ref: JobRef, job: Object, *, to: TextOutput, 
     status = status_of(job)
     to.lines(pairs(summary_rows(job, status, now)))
     section(to, "Files", files_table(session, job))
-    section(to, "Replicas", replicas_table(ref.pods(), now))
+    section(to, "Replicas (* is the leader)", replicas_table(ref.pods(), now))
     section(to, "Stages", stages_table(status))
     section(to, "Conditions", conditions_table(job, now))
     if status.phase is Phase.FAILED or status.failure is not None:
@@ -102,7 +102,7 @@ def _resources(gang: Gang | None) -> str:
     """Format the total requests and limits of all replicas."""
     from paceline.kinds.resource_totals import say, totals
 
-    return say(totals(gang)) if gang else ""
+    return f"{text} (requests / limits)" if gang and (text := say(totals(gang))) else ""
 
 
 def _restarts(status: JobStatus, gang: Gang | None) -> str:
@@ -115,7 +115,7 @@ def _restarts(status: JobStatus, gang: Gang | None) -> str:
 def _size(status: JobStatus) -> str:
     """Format the current and expected size of an elastic job."""
     size = {} if status.phase.is_final else status.elastic
-    return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
+    return f"{size['currentReplicas']} of {size['expectedReplicas']} expected replicas" if size else ""
 
 
 def _board(status: JobStatus) -> str:
@@ -154,7 +154,7 @@ def replicas_table(pods: Iterable[ReplicaPod], now: datetime) -> list[str]:
         )
         for pod in pods
     ]
-    header = ("MEMBER", "POD", "PHASE", "EXIT", "RESTARTS", "STARTED", "REASON")
+    header = ("REPLICA", "POD", "PHASE", "EXIT", "RESTARTS", "STARTED", "REASON")
     return table(header, rows) if rows else []
 
 

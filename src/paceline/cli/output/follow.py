@@ -97,7 +97,7 @@ FULL, HALF, EMPTY = "━", "╸", "─"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class TrainingProgress:
     """Completed and total units of work."""
 
     unit: str
@@ -113,7 +113,7 @@ class Progress:
         return f"{self.unit} {self.done}/{self.total}"
 
 
-def latest(text: str, previous: Progress | None = None) -> Progress | None:
+def latest(text: str, previous: TrainingProgress | None = None) -> TrainingProgress | None:
     """Return the last progress in a text, or `previous` if the text only has finer units."""
     progress = previous
     for match in FRAGMENT.finditer(text[-WINDOW:]):
@@ -121,11 +121,11 @@ def latest(text: str, previous: Progress | None = None) -> Progress | None:
         if total == 0 or done > total:
             continue
         if progress is None or UNITS.index(unit) <= UNITS.index(progress.unit):
-            progress = Progress(unit=unit, done=done, total=total)
+            progress = TrainingProgress(unit=unit, done=done, total=total)
     return progress
 
 
-def plain_bar(progress: Progress, width: int = 20) -> str:
+def plain_bar(progress: TrainingProgress, width: int = 20) -> str:
     """Return a progress bar in plain ASCII."""
     filled = round(progress.fraction * width)
     head = ">" if filled < width else ""
@@ -134,14 +134,14 @@ def plain_bar(progress: Progress, width: int = 20) -> str:
     )
 
 
-def fine_bar(progress: Progress, width: int = 24) -> tuple[str, str]:
+def fine_bar(progress: TrainingProgress, width: int = 24) -> tuple[str, str]:
     """Return a Unicode progress bar as its done and remaining part, for two colours."""
     halves = round(progress.fraction * width * 2)
     done = FULL * (halves // 2) + (HALF if halves % 2 else "")
     return done, EMPTY * (width - len(done))
 
 
-def is_worth_a_line(progress: Progress, reported: Progress | None) -> bool:
+def is_worth_a_line(progress: TrainingProgress, reported: TrainingProgress | None) -> bool:
     """Return True if the progress since the last printed line is worth a new line."""
     if reported is None or progress.unit != reported.unit or progress.total != reported.total:
         return True
@@ -161,7 +161,7 @@ class LastPrinted:
     """What was printed last, to avoid printing it twice."""
 
     state: str = ""
-    progress: Progress | None = None
+    progress: TrainingProgress | None = None
     is_lost: bool = False
 
 
@@ -172,7 +172,7 @@ class FollowView:
         self._name, self._screen, self._clock, self._has_prefix = name, screen, clock, has_prefix
         self._job: Object = {}
         self._pods: tuple[ReplicaPod, ...] = ()
-        self._progress: Progress | None = None
+        self._progress: TrainingProgress | None = None
         self._printed = LastPrinted()
         self._state, self._state_since = "", 0.0
         self._began = clock.monotonic()

@@ -35,7 +35,7 @@ def print_outcome(session: Session, ref: JobRef, job: Object, *, to: TextOutput,
     to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}", "red")
     failed = print_failure(ref, job, to=to)
     whose = f" --role {failed.place.role} --index {failed.place.index}" if failed else ""
-    to.line(f"  look at: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
+    to.line(f"  see: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
 
 
 def print_failure(ref: JobRef, job: Object, *, to: TextOutput) -> ReplicaPod | None:

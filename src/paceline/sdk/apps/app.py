@@ -89,12 +89,12 @@ class AppRef:
                 if now["metadata"].get("generation") != app["metadata"].get("generation"):
                     raise
                 app = {**now, "spec": app["spec"]}
-        raise Conflict(f"{self} is written to again and again; try again in a moment")
+        raise Conflict(f"{self} is being changed by another client; try again in a moment")
 
     def stop(self) -> None:
         """Suspend the training; `resume` continues it."""
         if (phase := self.status().phase).is_final:
-            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only a training that has not can be stopped")
+            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished training can be stopped")
         self._patch({"suspend": True})
 
     def resume(self) -> None:

@@ -56,10 +56,12 @@ def read_values_file(path: str) -> Tree:
         # Parse again without `twice` to raise the more detailed error.
         trees = list(read_trees(text, path))
     if len(trees) > 1:
-        raise BadRequest(f"{path}:{trees[1].line}: values are one document; this is the second")
+        raise BadRequest(f"{path}:{trees[1].line}: a values file must be one YAML document; this is the second")
     tree = trees[0].value if trees else {}
     if not isinstance(tree, dict):
-        raise BadRequest(f"{path}: {called(tree)} are no values; write names and values, such as worker: {{number: 2}}")
+        raise BadRequest(
+            f"{path}: {called(tree)} is not a mapping of values; write names and values, such as worker: {{number: 2}}"
+        )
     if twice:
         raise BadRequest("\n".join(_slips(path, tree, twice)))
     return tree
@@ -72,7 +74,7 @@ def _slips(path: str, tree: Tree, twice: list[str]) -> Iterable[str]:
         name = message.removeprefix('key "').partition('"')[0]
         yield f'{path}:{where.removeprefix("line ")}: duplicate key "{name}"; keep one of them'
     for name in (name for name, value in tree.items() if value is None):
-        yield f"{path}: {name} is empty; look at the indentation below it"
+        yield f"{path}: {name} is empty; check the indentation below it"
 
 
 def render(name: str, template: Template, values: Tree) -> Object:
@@ -111,8 +113,8 @@ def reject_unchanged(current: Object, updated: Object, revision: int) -> None:
     if is_same(current, updated):
         name = current["metadata"]["name"]
         raise AlreadyExists(
-            f"nothing changes: revision {revision} of {name} has these values already; "
-            f"`paceline rerun {name}` runs the same once more"
+            f"nothing to change: revision {revision} of {name} already has these values; "
+            f"to run it again: paceline rerun {name}"
         )
 
 

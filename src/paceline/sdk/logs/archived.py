@@ -20,7 +20,7 @@ from paceline.sdk.replica_pods import ReplicaPod, latest, leader_id, replica_pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivedPod:
+class DeletedPod:
     """A deleted pod."""
 
     node: str
@@ -45,7 +45,7 @@ class LogArchiveReader:
     cluster: DirectCluster
     namespace: str
 
-    def pods(self, *, job: str = "", pod: str = "") -> tuple[ArchivedPod, ...]:
+    def pods(self, *, job: str = "", pod: str = "") -> tuple[DeletedPod, ...]:
         """Return deleted pods of a job or of a name, the latest first; none if nodes cannot be accessed."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
         pods = []
@@ -65,7 +65,7 @@ class LogArchiveReader:
         except Forbidden:
             return ()
 
-    def job_logs(self, pods: Sequence[ArchivedPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
+    def job_logs(self, pods: Sequence[DeletedPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
         """Return the log of each replica of the latest job of that name; raise NotFound if there is none."""
         # The latest pod comes first: an earlier job may have had the same name.
         mine = [entry for entry in pods if entry.owner == pods[0].owner]
@@ -78,15 +78,17 @@ class LogArchiveReader:
             selected = [entry for entry in selected if entry.attempt < last[entry.place].attempt]
         if not selected:
             places_with_logs = ", ".join(sorted({str(entry.place) for entry in members}))
-            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {places_with_logs}")
+            raise NotFound(
+                f"there is no archived log of these replicas of {pods[0].job}; there are logs of: {places_with_logs}"
+            )
         options = replace(ask, is_previous=False)
         return [self._member_log(member, by_name[member.name], options) for member in latest(selected)]
 
-    def _member_log(self, member: ReplicaPod, pod: ArchivedPod, ask: LogOptions) -> Iterator[Logged]:
+    def _member_log(self, member: ReplicaPod, pod: DeletedPod, ask: LogOptions) -> Iterator[Logged]:
         for text in self.pod_log(pod, ask):
             yield Logged(place=member.place, pod=member.name, text=text)
 
-    def pod_log(self, pod: ArchivedPod, ask: LogOptions) -> Iterator[bytes]:
+    def pod_log(self, pod: DeletedPod, ask: LogOptions) -> Iterator[bytes]:
         """Yield the log of a pod in complete lines; raise NotFound if it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
@@ -97,11 +99,11 @@ def _path(node: str, namespace: str) -> str:
     return f"{NODES.path('', node, 'proxy')}/history/{quote(namespace, safe='')}"
 
 
-def _read(node: str, entry: Mapping[str, Any]) -> ArchivedPod:
+def _read(node: str, entry: Mapping[str, Any]) -> DeletedPod:
     owner: Mapping[str, Any] = entry.get("owner") or {}
     labels: Mapping[str, str] = entry.get("labels") or {}
     as_pod: Object = {"metadata": {"name": entry["pod"], "labels": labels}}
-    return ArchivedPod(
+    return DeletedPod(
         node=node,
         namespace=str(entry["namespace"]),
         name=str(entry["pod"]),

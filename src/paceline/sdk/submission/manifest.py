@@ -45,15 +45,15 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
         ) from error
     documents = [document for tree in read_trees(text, source) for document in _objects(tree, source)]
     if not documents:
-        raise BadRequest(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
+        raise BadRequest(f"{source}: contains no object; it should begin with apiVersion, kind and metadata")
     return tuple(documents)
 
 
 def _limited(data: bytes, source: str) -> bytes:
     if len(data) > MAX_BYTES:
         raise TooLarge(
-            f"{source}: more than {MAX_BYTES // 1024**2} MiB of YAML is not read; "
-            "a job takes a few KiB: put data on a claim"
+            f"{source}: the file is larger than {MAX_BYTES // 1024**2} MiB; "
+            "a manifest takes a few KiB: put data on a claim"
         )
     return data
 

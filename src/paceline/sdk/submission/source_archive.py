@@ -54,12 +54,12 @@ def pack(path: str) -> Packed:
     root = place if place.is_dir() else place.parent
     files = sorted(_all(root) if place.is_dir() else _beside(place))
     if not files:
-        raise BadRequest(f"{path}: there is nothing in it to send")
+        raise BadRequest(f"{path}: there are no files to upload in it")
     if len(files) > MAX_FILES:
         raise TooLarge(f"{path}: {len(files)} files are too many to upload (at most {MAX_FILES}); use --git")
     if (plain := sum(file.stat().st_size for file in files)) > MAX_PLAIN_BYTES:
         size = f"{plain // 1024**2} MiB"
-        raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
+        raise TooLarge(f"{path}: {size} is too large to upload (at most {MAX_BYTES // 1024} KiB packed); use --git")
     raw = io.BytesIO()
     # The script itself may be a link: pack its target.
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
@@ -68,7 +68,7 @@ def pack(path: str) -> Packed:
     data = gzip.compress(raw.getvalue(), mtime=0)
     if len(data) > MAX_BYTES:
         size = f"{len(data) // 1024} KiB packed"
-        raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB); use --git")
+        raise TooLarge(f"{path}: {size} is too large to upload (at most {MAX_BYTES // 1024} KiB); use --git")
     return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in files))
 
 

@@ -31,7 +31,7 @@ def with_namespace(document: Document, namespace: str, *, is_chosen: bool) -> Do
     written = metadata.get("namespace")
     if written and is_chosen and written != namespace:
         raise BadRequest(
-            f"{document.place}: metadata.namespace is {written!r}, but -n says {namespace!r}; drop one of them"
+            f"{document.place}: metadata.namespace is {written!r}, but -n is {namespace!r}; remove one of them"
         )
     changed = {**document.object, "metadata": {**metadata, "namespace": written or namespace}}
     return replace(document, object=changed)
@@ -52,7 +52,7 @@ def checked(value: dict[str, Any], place: str) -> Object:
     elif not any(isinstance(metadata.get(key), str) and metadata[key] for key in ("name", "generateName")):
         faults.append(_fault(metadata, "name", "such as name: my-job", prefix="metadata."))
     elif not isinstance(metadata.get("namespace") or "", str):
-        faults.append(_fault(metadata, "namespace", "or leave it out", prefix="metadata."))
+        faults.append(_fault(metadata, "namespace", "or omit it", prefix="metadata."))
     if faults:
         raise BadRequest("\n".join(f"{place}: {fault}" for fault in faults))
     return value
@@ -68,7 +68,7 @@ def _fault(value: dict[str, Any], field: str, example: str, *, prefix: str = "")
 
 
 def _wanted(field: str) -> str:
-    return "a mapping" if field == "metadata" else "a text"
+    return "a mapping" if field == "metadata" else "a string"
 
 
 def called(value: object) -> str:
@@ -86,7 +86,7 @@ def called(value: object) -> str:
             return f"the number {value}"
         case _:
             text = str(value)
-            return f"the text {text[:40] + '…' if len(text) > 40 else text!r}"
+            return f"the string {text[:40] + '…' if len(text) > 40 else text!r}"
 
 
 # Kinds that may exist already: a second run reuses those of the first.
@@ -165,7 +165,7 @@ class ObjectCreator:
             stored = self._dry_run(kind, obj) if is_dry_run else self.cluster.create(kind.where, obj)
         except AlreadyExists as error:
             if kind.where.plural not in MAY_EXIST:
-                raise AlreadyExists(f"{document.place}: {label} exists already") from error
+                raise AlreadyExists(f"{document.place}: {label} already exists") from error
             existing = self.cluster.get(kind.where, *key_of(obj))
             return Created(kind=kind, object=existing, was_there=True)
         except Invalid as error:

@@ -131,7 +131,9 @@ def _create(session: Session, where: Collection, manifest: Object) -> AppPiece:
         existing = session.cluster.get(where, *key_of(manifest))
     if labels_of(existing).get(APP) != labels_of(manifest)[APP]:
         label = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
-        raise AlreadyExists(f"{label} is there and belongs to somebody else; choose another name for the application")
+        raise AlreadyExists(
+            f"{label} already exists and belongs to another object; choose another name for the application"
+        )
     if "stringData" in manifest:
         existing = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
     return AppPiece(where=where, object=existing, is_new=False)

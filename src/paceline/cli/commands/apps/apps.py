@@ -107,7 +107,7 @@ def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
     width = None if output == "wide" else out().width
     out().lines(table(HISTORY_HEADER, history_rows(revisions, RealClock().now()), width=width))
     if len(revisions) > 1:
-        print_hint(f"paceline app diff {name} {revisions[-2].number} {revisions[-1].number} compares two revisions")
+        print_hint(f"to compare two revisions: paceline app diff {name} {revisions[-2].number} {revisions[-1].number}")
     return exit_codes.OK
 
 
@@ -131,7 +131,7 @@ def diff(*, cluster: ClusterOptions, name: str, first: int | None, second: int |
         revisions = ref.revisions()
         if first is None and len(revisions) < 2:
             raise NotFound(
-                f"{ref} has {len(revisions)} revision so far; `paceline app upgrade {name}` creates the next one"
+                f"{ref} has only {len(revisions)} revision; to create the next one: paceline app upgrade {name}"
             )
         older = ref.revision(first or revisions[-2].number)
         newer = ref.revision(second or revisions[-1].number)
@@ -162,7 +162,7 @@ def uninstall(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool, no_
             return exit_codes.FAILED
         for name, ref in refs:
             if ref is None:
-                err().line(f"app/{name} is not there")
+                err().line(f"app/{name} does not exist")
                 continue
             app = ref.read()
             ref.delete()
@@ -170,7 +170,7 @@ def uninstall(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool, no_
                 session.wait_gone(KIND, app)
             out().line(f"{ref} uninstalled")
     if existing:
-        print_hint("files on volumes stay; `paceline get pv` shows the volumes")
+        print_hint("files on volumes are kept; to list the volumes: paceline get pv")
     return exit_codes.OK
 
 
@@ -180,5 +180,5 @@ def app_named(session: Session, name: str) -> AppRef:
     if app is not None:
         return app
     suggestion = nearest(name, (str(app_object["metadata"]["name"]) for app_object in session.apps()))
-    hint = f"did you mean {suggestion}?" if suggestion else "`paceline app list` shows those there are"
+    hint = f"did you mean {suggestion}?" if suggestion else "to list applications: paceline app list"
     raise NotFound(f"there is no application named {name!r} in namespace {session.namespace!r}; {hint}")

@@ -69,10 +69,10 @@ def install(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
             created = session.cluster.create(APPS, placed)
         except AlreadyExists as error:
             raise AlreadyExists(
-                f"application {name} exists already; `paceline app upgrade {name}` changes it, or choose another name"
+                f"application {name} already exists; choose another name, or change it with `paceline app upgrade`"
             ) from error
         out().line(f"{ref_of(session.cluster, created)} installed")
-    print_hint(f"paceline app status {name} says how it is; paceline logs -f {name} follows its training")
+    print_hint(f"to follow its training: paceline logs -f {name}; for details: paceline app status {name}")
     return exit_codes.OK
 
 
@@ -187,7 +187,7 @@ def list_templates() -> int:
             [(template.name, template.version, template.description) for template in TEMPLATES],
         )
     )
-    print_hint(f"paceline app template show {TEMPLATES[0].name} explains one")
+    print_hint(f"to explain one: paceline app template show {TEMPLATES[0].name}")
     return exit_codes.OK
 
 
@@ -213,7 +213,7 @@ def show_template(*, template: str, is_values: bool) -> int:
     out().document(chosen.readme)
     out().line()
     out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
-    print_hint(f"paceline app template show {chosen.name} --values > values.yaml writes a file to edit")
+    print_hint(f"to get a file to edit: paceline app template show {chosen.name} --values > values.yaml")
     return exit_codes.OK
 
 

@@ -14,7 +14,7 @@ from paceline.errors import AlreadyExists, BadRequest
 from paceline.sdk.client import Session
 from paceline.sdk.submission.train import TrainingPlan, framework_of, name_from, revise, submit, upload_source, wait_job
 
-TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
+TAKEN = "application {name} already exists; add --update to run its next revision, or choose another name"
 # Options that only make sense for code in a repository.
 OF_REPOSITORIES = ("revision", "directory", "git_user", "git_password_file")
 GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
@@ -85,7 +85,7 @@ def train(*, cluster: ClusterOptions, **options: Any) -> int:
         app = create(session, upload_source(session, complete_plan), is_update=options["update"])
         out().line(f"app/{target.name} {app}")
         if options["detach"]:
-            print_hint(f"paceline logs -f {target.name} follows it; paceline app status {target.name} says how it is")
+            print_hint(f"to follow it: paceline logs -f {target.name}; for details: paceline app status {target.name}")
             return exit_codes.OK
         from paceline.cli.commands.jobs.run import RunOptions, follow
 
@@ -100,12 +100,12 @@ def check_options(options: dict[str, Any]) -> None:
     if idle and not (options["git"] or options["repo"]):
         option = f"--{idle.replace('_', '-')}"
         raise BadRequest(
-            f"{option} {options[idle]} is about a repository; specify one with --git URL or --repo REPO, "
-            f"or leave {option} out to train with local code"
+            f"{option} {options[idle]} applies to a repository; specify one with --git URL or --repo REPO, "
+            f"or omit {option} to train with local code"
         )
     if options["git_password_file"] and not options["git_user"]:
         raise BadRequest(
-            f"--git-password-file {options['git_password_file']}: say whose password it is with --git-user NAME"
+            f"--git-password-file {options['git_password_file']}: add --git-user NAME, the user of this password"
         )
 
 

@@ -64,7 +64,7 @@ def backup(*, file: Path, force: bool) -> int:
     from paceline.cluster.backup import back_up
 
     if file.exists() and not force:
-        raise HostError(f"{file} is there already; choose another name, or say --force to replace it")
+        raise HostError(f"{file} already exists; choose another name, or overwrite it with --force")
     contents = back_up(settings(), file)
     out().line(f"Backed up {contents.objects} objects at revision {contents.revision} to {file}.")
     err().line(f"  to restore it: paceline down  ·  paceline cluster restore {file}", "dim")
@@ -91,7 +91,9 @@ def restore(*, file: Path) -> int:
     restored = restore(chosen, file, RealClock())
     out().line(f"Restored {restored.contents.objects} objects into {chosen.home}.")
     if restored.aside:
-        err().line(f"  what was there before lies in {restored.aside}; remove it when you do not need it", "dim")
+        err().line(
+            f"  the previous objects are in {restored.aside}; delete this folder when you no longer need it", "dim"
+        )
     err().line("  next: paceline up -d", "dim")
     return exit_codes.OK
 

@@ -96,14 +96,14 @@ def ask(running: list[Ref]) -> str | None:
     are_jobs = not any(isinstance(ref, ServiceRef) for ref in running)
     summary = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
     summary += f"still running: {names}"
-    it, them = ("it runs", "it") if one else ("they run", "them")
+    them = "it" if one else "them"
     if not can_ask():
-        print_error(f"{summary}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
+        print_error(f"{summary}; add --keep-jobs to keep {them} running, or --stop-jobs to pause {them} first")
         return None
     choices = {
-        KEEP: f"keep {them} running; `paceline up` finds {them} again",
-        STOP: f"stop {them} first; what is stopped is paused and can be resumed",
-        CANCEL: "cancel: leave everything as it is",
+        KEEP: f"keep {them} running; the cluster manages {them} again after `paceline up`",
+        STOP: f"pause {them} first; to continue later: paceline resume",
+        CANCEL: "cancel: do not stop the cluster",
     }
     return choose(f"{summary}.", choices, CANCEL)
 
@@ -118,7 +118,7 @@ def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECOND
         try:
             _wait_stopped(session, ref, margin)
         except HostError as error:
-            unstopped.append(f"{error}, and `paceline down --keep-jobs` lets it run on without the cluster")
+            unstopped.append(f"{error}, or keep it running without the cluster with `paceline down --keep-jobs`")
     if unstopped:
         raise HostError("\n".join((*unstopped, "the cluster has not been stopped")))
 
@@ -132,4 +132,6 @@ def _wait_stopped(session: Session, ref: Ref, margin: float) -> None:
         try:
             session.wait_gone(session.kinds.named("pods"), pod, seconds_to_stop(pods, margin))
         except TimeoutError as error:
-            raise HostError(f"{ref} does not stop; `paceline delete {ref}` removes it with its pod") from error
+            raise HostError(
+                f"{ref} did not stop in time; remove it and its pod with `paceline delete {ref}`"
+            ) from error

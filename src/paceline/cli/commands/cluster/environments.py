@@ -49,9 +49,9 @@ def list_environments() -> int:
             for environment in environments_by_folder.values()
         ]
         out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
-        print_hint(f"they are in {place.root}; `paceline env prune` removes those not used for {UNUSED}")
+        print_hint(f"they are in {place.root}; to remove those not used for {UNUSED}: paceline env prune")
     else:
-        print_hint(f"nothing is built in {place.root} yet; `paceline env build pytorch` builds one in advance")
+        print_hint(f"no environment is built in {place.root} yet; to build one in advance: paceline env build pytorch")
     return exit_codes.OK
 
 

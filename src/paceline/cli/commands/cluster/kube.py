@@ -95,7 +95,7 @@ def crds(*, image: str | None, namespace: str) -> int:
     from paceline.cluster.install_manifests import controller_manifests, definitions
 
     if namespace and image is None:
-        raise click.UsageError("--namespace says where the controller works; name its image: --with-controller IMAGE")
+        raise click.UsageError("--namespace restricts the controller; add --with-controller IMAGE")
     if image is not None and not image.strip():
         raise click.UsageError("--with-controller needs the name of an image that has the `paceline` command")
     objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]

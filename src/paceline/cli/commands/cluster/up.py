@@ -86,13 +86,13 @@ def up(**typed: Unpack[UpArguments]) -> int:
     configured_devices(chosen)
     configured_retention(chosen)
     if pid := running_pid(previous):
-        running = f"a cluster runs already in {previous.home} (pid {pid})"
+        running = f"a cluster is already running in {previous.home} (pid {pid})"
         if chosen != previous:
-            raise HostError(f"{running}, with other settings; `paceline down` stops it, then try again")
+            raise HostError(f"{running}, with other settings; stop it with `paceline down`, then try again")
         if not detach:
-            raise HostError(f"{running}; `paceline down` stops it")
+            raise HostError(f"{running}; stop it with `paceline down`")
         ensure_running(chosen)
-        print_ready(chosen, f"A cluster runs already in {previous.home}.")
+        print_ready(chosen, f"A cluster is already running in {previous.home}.")
         return exit_codes.OK
     if typed["discard_damaged_state"]:
         discard_damaged_state(chosen)
@@ -144,7 +144,7 @@ def run_here(settings: Settings) -> int:
 
     def report(answer: str) -> None:
         if answer == READY:
-            print_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on.")
+            print_ready(settings, "The cluster is ready. Press Ctrl-C to stop it; jobs keep running.")
         for message in answer.splitlines() if answer != READY else ():
             print_error(message)
 
@@ -161,7 +161,7 @@ def discard_damaged_state(settings: Settings) -> None:
 
     accepted = accept_loss(settings, RealClock())
     if accepted is None:
-        err().line("Nothing is lost: the stored objects are whole.")
+        err().line("No objects were lost: the stored objects are intact.")
         return
     err().line(f"Accepted: {accepted.told}.")
     for key in accepted.lost:
@@ -176,11 +176,9 @@ def print_ready(settings: Settings, first: str) -> None:
 
     out().line(first)
     if not settings.has_sandbox:
-        print_warning(
-            "containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted"
-        )
+        print_warning("containers run without a sandbox: they have all your permissions, and volumes cannot be mounted")
     if not is_loopback(settings.external_address):
-        open_to = f"everybody who reaches {settings.external_address}"
-        print_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
+        open_to = f"everyone who can reach {settings.external_address}"
+        print_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, including TensorBoards")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
     err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

@@ -36,12 +36,12 @@ def delete(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool) -> int
             try:
                 remove(session, target.kind, target.object)
             except NotFound:
-                print_error(f"{called(target)} is gone already")
+                print_error(f"{called(target)} was already deleted")
                 continue
             out().line(f"{called(target)} deleted")
     claims = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
     if claims:
-        print_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} stay")
+        print_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} are kept")
     return exit_codes.OK
 
 

@@ -72,7 +72,7 @@ def board_of(session: Session, name: str) -> ServiceRef:
         except NotFound:
             continue
     raise NotFound(
-        f"there is no TensorBoard of {name!r} in namespace {session.namespace!r}; `paceline get tb` lists them"
+        f"there is no TensorBoard of {name!r} in namespace {session.namespace!r}; to list them: paceline get tb"
     )
 
 

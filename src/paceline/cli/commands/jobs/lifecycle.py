@@ -51,7 +51,7 @@ def stop(*, cluster: ClusterOptions, names: tuple[str, ...], no_wait: bool, word
         if unstopped:
             raise HostError("\n".join(unstopped))
     first = names[0]
-    print_hint(f"paceline restart {first} starts it again; paceline delete {first} removes it")
+    print_hint(f"to start it again: paceline restart {first}; to remove it: paceline delete {first}")
     return exit_codes.OK
 
 
@@ -72,7 +72,7 @@ def restart(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
         for name in names:
             target = find_job_or_app(session, name)
             out().line(f"{target} {restart_target(target)}")
-    print_hint(f"paceline logs -f {names[0]} follows it")
+    print_hint(f"to follow it: paceline logs -f {names[0]}")
     return exit_codes.OK
 
 
@@ -109,7 +109,7 @@ def rerun(*, cluster: ClusterOptions, name: str, new: str | None) -> int:
         if app is not None and (new is None or "/" in name):
             out().line(f"{app} runs again as revision {app.rerun()}")
             print_hint(
-                f"paceline logs -f {app.name} follows it; paceline app history {app.name} compares the revisions"
+                f"to follow it: paceline logs -f {app.name}; to compare revisions: paceline app history {app.name}"
             )
             return exit_codes.OK
         try:
@@ -117,7 +117,7 @@ def rerun(*, cluster: ClusterOptions, name: str, new: str | None) -> int:
         except AlreadyExists as error:
             raise AlreadyExists(f"{error}; choose another --name") from error
         out().line(f"{ref} created")
-    print_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")
+    print_hint(f"to follow it: paceline logs -f {ref.name}; for details: paceline describe {ref.name}")
     return exit_codes.OK
 
 

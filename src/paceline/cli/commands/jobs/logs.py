@@ -85,7 +85,7 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
         # A time without a zone is local time.
         return datetime.fromisoformat(value).astimezone()
     except ValueError as error:
-        hint = "write how long ago, such as 30s, 5m or 1h30m, or a moment, such as 2030-01-31T12:00:00"
+        hint = "write a duration, such as 30s, 5m or 1h30m, or a time, such as 2030-01-31T12:00:00"
         raise click.BadParameter(f"{value!r} is neither a duration nor a time; {hint}", param=param) from error
 
 
@@ -196,7 +196,7 @@ def logs_of(session: Session, ref: JobRef, options: LogArguments) -> Iterator[Lo
 def together(streams: list[Iterator[Logged]], options: LogArguments) -> Iterator[Logged]:
     """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
-        print_hint(f"more than {MOST} members: their logs are printed one after the other, with timestamps")
+        print_hint(f"more than {MOST} replicas: their logs are printed one after the other, with timestamps")
         return itertools.chain.from_iterable(streams)
     return in_time_order(streams, keeps_stamps=options.timestamps)
 
@@ -212,7 +212,7 @@ def archived_streams(session: Session, ref: JobRef, options: LogArguments) -> li
     if not deleted:
         return []
     names = ", ".join(sorted(pod.name for pod in deleted))
-    print_hint(f"gone, with what was kept of their log: {names}")
+    print_hint(f"these pods were deleted; showing their archived logs: {names}")
     return history.job_logs(deleted, options.choice(), options.stamped())
 
 
@@ -227,7 +227,7 @@ def gone(session: Session, name: str, options: LogArguments, error: NotFound) ->
     # If the job exists, skip logs of an earlier job with the same name.
     pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
-        print_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
+        print_hint(f"the pods of {plain} were deleted at {pods[0].gone_at[:19]}Z; showing their archived logs")
         streams = history.job_logs(pods, options.choice(), options.stamped())
         entries = together(streams, options) if options.is_merged else itertools.chain.from_iterable(streams)
         for logged in entries:
@@ -236,7 +236,7 @@ def gone(session: Session, name: str, options: LogArguments, error: NotFound) ->
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
-    print_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
+    print_hint(f"pod {plain} was deleted at {pods[0].gone_at[:19]}Z; showing its archived log")
     yield from (("", text) for text in history.pod_log(pods[0], options.ask()))
 
 

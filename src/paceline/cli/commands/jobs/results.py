@@ -12,7 +12,7 @@ from paceline.cli.output.table import size, table
 from paceline.cli.sessions import open_session
 from paceline.sdk.results import Results, results_of
 
-HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
+HEADER = ("REPLICA", "SIZE", "TIME", "NAME")
 
 
 @click.command()
@@ -43,12 +43,12 @@ def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
     else:
         err().line(f"No results of {name} yet.")
-    for member, message in results.said:
+    for member, message in results.messages:
         err().line(f"{member}: {message}" if member else message, "dim")
     return exit_codes.OK
 
 
 def document(results: Results) -> dict[str, object]:
     """Return the results as an object for JSON and YAML."""
-    members = [{"member": member, "message": message} for member, message in results.said]
+    members = [{"member": member, "message": message} for member, message in results.messages]
     return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "members": members}

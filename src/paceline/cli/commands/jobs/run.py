@@ -111,18 +111,25 @@ Validation = tuple[tuple[Document, ...], tuple[PacelineError, ...]]
 
 
 def validate(cluster: ClusterOptions, documents: tuple[Document, ...]) -> Validation:
-    """Return the validated objects and their errors: by the cluster if there is one, else by the rules of our kinds."""
+    """Return the validated objects and their errors.
+
+    Our kinds are validated here first, because that finds all faults at once; another cluster may have other rules.
+    """
     from paceline.cluster.daemon import is_running
 
-    if not cluster.is_embedded or is_running(settings()):
-        with open_session(cluster) as session:
-            return documents, session.check(documents)
     ours = tuple(document for document in documents if group_of(document) in PACELINE_GROUPS)
-    for document in documents:
-        if document not in ours:
-            label = f"{document.place}: {document.object['kind']} {name(document)}"
-            print_warning(f"{label} was not validated, because no cluster is running")
-    return ours, tuple(error for document in ours if (error := validate_locally(document)) is not None)
+    invalid = {document.place: error for document in ours if (error := validate_locally(document))}
+    if not cluster.is_embedded:
+        invalid = {}
+    elif not is_running(settings()):
+        for document in documents:
+            if document not in ours:
+                label = f"{document.place}: {document.object['kind']} {name(document)}"
+                print_warning(f"{label} was not validated, because no cluster is running")
+        return ours, tuple(invalid.values())
+    with open_session(cluster) as session:
+        remaining = tuple(document for document in documents if document.place not in invalid)
+        return documents, (*invalid.values(), *session.check(remaining))
 
 
 def validate_locally(document: Document) -> PacelineError | None:
@@ -233,9 +240,7 @@ def interrupted(ref: JobRef) -> int | None:
     match choose(f"{ref.name} is still running. What now?", choices, "detach"):
         case "stop":
             ref.pause()
-            err().line(
-                f"{ref.name} is being stopped; paceline resume {ref.name} starts it again, paceline delete ends it"
-            )
+            err().line(f"{ref.name} is being stopped; to start it again: paceline resume {ref.name}")
         case "keep":
             return None
         case _:
@@ -245,4 +250,4 @@ def interrupted(ref: JobRef) -> int | None:
 
 def print_next_commands(ref: JobRef) -> None:
     """Print the commands to try next for a running job."""
-    print_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")
+    print_hint(f"to follow it: paceline logs -f {ref.name}; for details: paceline describe {ref.name}")
