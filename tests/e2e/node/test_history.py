@@ -44,7 +44,7 @@ def test_the_log_of_a_deleted_pod_is_kept(cluster: Embedded) -> None:
     said = cluster.paceline("logs", "spoke")
     assert said.code == 0, said.err
     assert sorted(said.out.splitlines()) == ["err", "out"]
-    assert "pod spoke is gone" in said.err
+    assert "pod spoke was deleted" in said.err
     assert cluster.paceline("logs", "pod/spoke", "--tail", "1").out.count("\n") == 1
     (past,) = (cluster.settings.agent / "history" / "default").glob(f"*/spoke.{uid}")
     assert {path.name for path in past.rglob("*")}.isdisjoint({"large", "intent.json"})

@@ -247,7 +247,7 @@ def test_s47_a_job_that_keeps_nothing_is_told_what_to_do(cluster):
     assert "genericjob/nowhere keeps no results, because it has no spec.output; name a bucket" in refused.err
     assert ended(cluster, "nowhere")["phase"] == "Succeeded"
     assert cluster.paceline("delete", "nowhere", "--yes").code == 0
-    said = "nowhere is gone, and kept no results in a bucket"
+    said = "nowhere was deleted and did not upload results to a bucket"
     wait_until("it is told apart from a job that never was", lambda: said in cluster.paceline("results", "nowhere").err)
 
 
