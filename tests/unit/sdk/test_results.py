@@ -208,7 +208,8 @@ def test_a_job_without_output_is_told_what_to_do(session, job):
     job(None)
 
     with pytest.raises(
-        MethodNotAllowed, match=r"pytorchtrainingjob/digits has no results, because spec.output is not set; set it to a bucket"
+        MethodNotAllowed,
+        match=r"pytorchtrainingjob/digits has no results, because spec.output is not set; set it to a bucket",
     ):
         results_of(session, "digits")
 

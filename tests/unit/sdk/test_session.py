@@ -190,7 +190,11 @@ def running(stage, job, pod):
 
 UNSTOPPED = {
     "since nobody can read its status": ({"attempt": "many"}, (), "malformed: invalid literal"),
-    "since nobody can read it, as was told": ({}, (told("Unreadable", "it lacks 'x'"),), "stop in time: it lacks 'x'; "),
+    "since nobody can read it, as was told": (
+        {},
+        (told("Unreadable", "it lacks 'x'"),),
+        "stop in time: it lacks 'x'; ",
+    ),
     "for a reason it gives": ({"waiting": "the node is away"}, (), "stop in time: the node is away; "),
     "and nobody knows why": ({}, (told("Unreadable", "no", uid="uid-2"),), "did not stop in time; "),
 }
