@@ -63,7 +63,8 @@ def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
         try:
             contents = prepare(copy, revision)
         except Damaged as error:
-            raise HostError(str(error).replace(str(copy), str(source)).partition(";")[0]) from error
+            problem = str(error).replace(str(copy), str(source)).partition(";")[0]
+            raise HostError(f"{problem}; specify a file that `paceline cluster backup` has written") from error
         return Restored(contents=contents, aside=_exchange(settings, copy, clock))
 
 

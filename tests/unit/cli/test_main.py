@@ -161,7 +161,7 @@ def test_bad_yaml_is_refused_before_anything_is_started(home, capsys):
     path.write_text("- a\n")
 
     assert main(["run", str(path)]) == 2
-    assert f"error: {path}:1: a list of 1 is not an object" in said(capsys)
+    assert f"error: {path}:1: a list of 1 item is not an object" in said(capsys)
     assert [each.name for each in home.iterdir()] == ["job.yaml"]
 
 

@@ -61,7 +61,7 @@ class Stage:
 
     def __init__(self):
         self.objects = {}
-        self.observer_roles = defaultdict(list)
+        self.watchers = defaultdict(list)
         self.logs = defaultdict(list)
         self.asked = queue.SimpleQueue()
         self.revision = 0
@@ -84,7 +84,7 @@ class Stage:
 
     def hang_up(self, collection):
         with self.lock:
-            for watcher in self.observer_roles.pop(collection, []):
+            for watcher in self.watchers.pop(collection, []):
                 watcher.put(None)
 
     def _tell(self, collection, change, obj):
@@ -92,7 +92,7 @@ class Stage:
         obj["metadata"]["resourceVersion"] = str(self.revision)
         event = {"type": change, "object": obj}
         self.history.append((self.revision, collection, event))
-        for watcher in self.observer_roles[collection]:
+        for watcher in self.watchers[collection]:
             watcher.put(event)
 
     def list(self, collection):
@@ -108,7 +108,7 @@ class Stage:
         self.thread.start()
 
     def stop(self):
-        for collection in list(self.observer_roles):
+        for collection in list(self.watchers):
             self.hang_up(collection)
         self.server.shutdown()
         self.server.server_close()
@@ -194,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
     def _watch(self, collection, since):
         mine = queue.SimpleQueue()
         with self.stage.lock:
-            self.stage.observer_roles[collection].append(mine)
+            self.stage.watchers[collection].append(mine)
             for revision, where, event in self.stage.history:
                 if where == collection and revision > int(since):
                     mine.put(event)

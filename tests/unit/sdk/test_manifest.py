@@ -60,7 +60,7 @@ def test_an_unquoted_word_means_what_kubectl_takes_it_for(text, meant):
 
 
 REFUSED = {
-    "a list is not an object": ("- a\n- b\n", "job.yaml:1: a list of 2 is not an object"),
+    "a list is not an object": ("- a\n- b\n", "job.yaml:1: a list of 2 items is not an object"),
     "a text is not an object": ("\n\nhello\n", "job.yaml:3: the string 'hello' is not an object"),
     "a number is not an object": ("42", "the number 42 is not an object"),
     "an empty file holds nothing": ("# only words\n---\n", "job.yaml: contains no object"),
@@ -88,7 +88,10 @@ REFUSED = {
     "no name": ("apiVersion: v1\nkind: A\nmetadata: {}\n", "metadata.name is missing"),
     "a misspelt name": ("apiVersion: v1\nkind: A\nmetadata: {nme: a}\n", "did you mean name where you wrote nme"),
     "a name that is a number": ("apiVersion: v1\nkind: A\nmetadata: {name: 5}\n", "metadata.name: the number 5"),
-    "a kind that is a list": ("apiVersion: v1\nkind: [A]\nmetadata: {name: a}\n", "kind: a list of 1 is not allowed"),
+    "a kind that is a list": (
+        "apiVersion: v1\nkind: [A]\nmetadata: {name: a}\n",
+        "kind: a list of 1 item is not allowed",
+    ),
     "an item that is no object": ("apiVersion: v1\nkind: List\nitems: [3]\n", "items[0]: the number 3"),
 }
 

@@ -26,7 +26,9 @@ def read_bytes(path: str) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except IsADirectoryError as error:
-        raise BadRequest(f"{path}: is a folder; name the files in it, such as {path.rstrip('/')}/job.yaml") from error
+        raise BadRequest(
+            f"{path}: is a folder; specify the files in it, such as {path.rstrip('/')}/job.yaml"
+        ) from error
     except FileNotFoundError as error:
         raise BadRequest(f"{path}: no such file{_similar_file(path)}") from error
     except OSError as error:

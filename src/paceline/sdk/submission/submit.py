@@ -79,7 +79,7 @@ def called(value: object) -> str:
         case dict():
             return "a mapping"
         case list():
-            return f"a list of {len(value)}"
+            return f"a list of {len(value)} item{'s' if len(value) != 1 else ''}"
         case bool():
             return f"the value {str(value).lower()}"
         case int() | float():

@@ -121,7 +121,9 @@ def prune(*, unused_for: str, is_all: bool) -> int:
     try:
         seconds = 0 if is_all else seconds_of(unused_for)
     except ValueError as error:
-        raise click.BadParameter(f"{unused_for!r} is not a duration; write 12h or {UNUSED}") from error
+        raise click.BadParameter(
+            f"{unused_for!r} is not a duration; write 12h or {UNUSED}", param_hint="--unused-for"
+        ) from error
     gone = prune_stock(environment_cache(os.environ), unused_seconds=seconds)
     for environment in gone:
         out().line(f"removed {environment.folder.name} ({size(environment.bytes)})")

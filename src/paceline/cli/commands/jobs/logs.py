@@ -120,7 +120,7 @@ def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> 
     """
     selected = LogArguments(**options)
     if selected.follow and selected.until:
-        raise BadRequest("--until and --follow cannot be combined")
+        raise BadRequest("--until and --follow cannot be combined; omit one of them")
     with open_session(cluster) as session:
         pieces = chunks(session, name, selected)
         # Do not create or truncate the file before there is something to write.
