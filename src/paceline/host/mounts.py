@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paceline.errors import ServiceUnavailable
 from paceline.node.host_info import CannotStart
-from paceline.node.runtime.subpath_mounts import remove_place
+from paceline.node.runtime.subpath_mounts import remove_mount_point
 from paceline.node.volumes.projection import FAILED
 from paceline.node.volumes.volumes import NFS, MountSpec
 
@@ -85,7 +85,7 @@ def _unmake(folder: Path) -> None:
     """Remove a folder and those in it, but never more than empty ones: what is in a mount belongs to others."""
     with contextlib.suppress(OSError):
         for each in folder.iterdir():
-            remove_place(each)
+            remove_mount_point(each)
         folder.rmdir()
 
 

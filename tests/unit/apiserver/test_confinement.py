@@ -12,7 +12,7 @@ from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.node.runtime.confinement import USUAL
+from paceline.node.runtime.confinement import DEFAULT_CAPABILITIES
 from tests.unit.apiserver.client import HOST, PODS, TOKEN, WIDGETS, Client
 from tests.unit.apiserver.conftest import WIDGET
 from tests.unit.apiserver.test_tokens import ACCOUNTS, token_of
@@ -103,7 +103,7 @@ def test_however_a_capability_is_spelt_it_lifts_the_confinement(name):
 
 
 def test_accounts_may_add_what_every_container_has_and_drop_anything():
-    added = [each.removeprefix("CAP_") for each in USUAL]
+    added = [each.removeprefix("CAP_") for each in DEFAULT_CAPABILITIES]
     context = {"capabilities": {"add": [*added, "IPC_LOCK", "cap_chown"], "drop": ["NET_RAW"]}}
 
     assert not list(unconfined_fields({"securityContext": context}, "spec"))

@@ -214,7 +214,7 @@ def test_a_log_goes_on_beside_its_first_file_and_nowhere_else(volume, outside, s
     with exchanging(second, volume / "other"):
         for _ in rounds(seconds):
             (volume / "log").unlink(missing_ok=True)
-            log = cri_log.Log("log")
+            log = cri_log.CriLog("log")
             for _ in range(3):
                 log.write(b"x" * 63 + b"\n")
             os.close(log._fd)

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.cluster.host_facts import may_mount
 from paceline.host.mounts import RealMounts, mount_points
-from paceline.node.runtime.subpath_mounts import Binds
+from paceline.node.runtime.subpath_mounts import SubpathMounts
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
 
@@ -32,35 +32,35 @@ async def mounts(tmp_path):
 
 
 def binds(mounts):
-    return Binds(str(mounts.root / "pod"), may_mount=True, name="main.0.")
+    return SubpathMounts(str(mounts.root / "pod"), may_mount=True, name="main.0.")
 
 
 def test_bubblewrap_is_given_a_place_that_only_the_agent_may_enter(mounts, volume):
     made = binds(mounts)
-    how, source, target = made.words(part(volume, "sub"))
+    how, source, target = made.add(part(volume, "sub"))
 
     assert (how, source, target) == ("--bind", str(mounts.root / "pod" / "main.0.0"), "/data")
     assert [each.name for each in (mounts.root / "pod" / "main.0.0").iterdir()] == ["text"]
     assert (mounts.root / "pod").stat().st_mode & 0o777 == 0o700
-    made.undo()
+    made.unmount()
     assert not (mounts.root / "pod").exists()
     assert (volume / "sub" / "text").read_text() == "x"
 
 
 def test_a_name_that_changes_after_it_was_opened_changes_nothing(mounts, volume):
     made = binds(mounts)
-    _, source, _ = made.words(part(volume, "sub"))
+    _, source, _ = made.add(part(volume, "sub"))
     (volume / "sub").rename(volume / "elsewhere")
     (volume / "sub").symlink_to("/etc")
 
     assert os.listdir(source) == ["text"]  # noqa: PTH208 - names
-    made.undo()
+    made.unmount()
 
 
 async def test_what_a_killed_shim_left_mounted_goes_with_its_pod_and_the_volume_stays(mounts, volume):
     left = binds(mounts)
     for path in ("sub", "empty"):
-        left.words(part(volume, path))
+        left.add(part(volume, path))
     assert len([place for place in mount_points() if place.startswith(str(mounts.root))]) == 2
     assert mounts.pod_uids() == {"pod"}
 
@@ -82,10 +82,10 @@ async def test_places_that_a_reboot_left_without_their_mounts_go_too(mounts):
 
 
 def test_the_same_part_again_is_mounted_once(mounts, volume):
-    binds(mounts).words(part(volume, "sub"))
+    binds(mounts).add(part(volume, "sub"))
     again = binds(mounts)
-    again.words(part(volume, "sub"))
+    again.add(part(volume, "sub"))
 
     assert len([place for place in mount_points() if place.startswith(str(mounts.root))]) == 1
-    again.undo()
+    again.unmount()
     assert not [place for place in mount_points() if place.startswith(str(mounts.root))]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from paceline.node.runtime.bwrap import Files
-from paceline.node.runtime.subpath_mounts import Binds
+from paceline.node.runtime.bwrap import BwrapOptions
+from paceline.node.runtime.subpath_mounts import SubpathMounts
 
 
 def words(*options):
-    return Files(first=5, binds=Binds("", may_mount=False)).words(list(options))
+    return BwrapOptions(first=5, mounts=SubpathMounts("", may_mount=False)).encode(list(options))
 
 
 def test_options_end_with_a_nul_character():

@@ -12,9 +12,9 @@ from paceline.node.lifecycle.starter import paths_of
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.confinement import (
     BEST_EFFORT_SCORE,
+    DEFAULT_CAPABILITIES,
     GUARANTEED_SCORE,
     READ_ONLY,
-    USUAL,
     Confinement,
     confinement_of,
     filter_of,
@@ -88,7 +88,7 @@ CASES = {
 
 @pytest.mark.parametrize(("call", "answer"), CASES.values(), ids=CASES)
 def test_the_filter_answers_each_call_as_it_should(call, answer):
-    assert decide(seccomp.filter_for("amd64", USUAL), *call) == answer
+    assert decide(seccomp.filter_for("amd64", DEFAULT_CAPABILITIES), *call) == answer
 
 
 @pytest.mark.parametrize(("architecture", "column"), [("amd64", 0), ("arm64", 1)])
@@ -156,7 +156,7 @@ def test_a_security_context_lifts_what_it_names(container, pods, has):
 def test_profiles_of_files_are_not_offered_and_that_is_said():
     container = context(seccompProfile={"type": "Localhost", "localhostProfile": "a.json"})
 
-    with pytest.raises(CannotStart, match=r"Localhost \(a.json\) is not offered here; use RuntimeDefault"):
+    with pytest.raises(CannotStart, match=r"Localhost \(a.json\) is not supported; use RuntimeDefault"):
         confinement_of(pod(container), container, HOST)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.runtime.cgroup_limits import Cgroups, Limits, intent_of, limits_of, views_of
+from paceline.node.runtime.cgroup_limits import CgroupLimits, Cgroups, intent_of, limits_of, views_of
 
 OLD = Cgroups(version=1, cpu=Path("/cg/cpu"), memory=Path("/cg/memory"), pids=Path("/cg/pids"))
 NEW = Cgroups(version=2, cpu=Path("/cg"), memory=Path("/cg"), pids=Path("/cg"))
@@ -13,7 +13,7 @@ POD = {"metadata": {"uid": "u1"}}
 
 
 def written(cgroups, **limits):
-    intent = intent_of(cgroups, Limits(**limits), pod=POD, container="main", restarts=2)
+    intent = intent_of(cgroups, CgroupLimits(**limits), pod=POD, container="main", restarts=2)
     return dict(intent["settings"])
 
 
@@ -70,9 +70,9 @@ def test_a_container_without_limits_has_a_group_that_counts_its_memory_and_proce
 
 
 def test_a_shim_visits_a_group_only_where_that_is_cheap_and_does_not_end_it():
-    visited = intent_of(OLD, Limits(pids=9, memory_bytes=2**30), pod=POD, container="main", restarts=0)
-    tight = intent_of(OLD, Limits(memory_bytes=2**20), pod=POD, container="main", restarts=0)
-    new = intent_of(NEW, Limits(pids=9), pod=POD, container="main", restarts=0)
+    visited = intent_of(OLD, CgroupLimits(pids=9, memory_bytes=2**30), pod=POD, container="main", restarts=0)
+    tight = intent_of(OLD, CgroupLimits(memory_bytes=2**20), pod=POD, container="main", restarts=0)
+    new = intent_of(NEW, CgroupLimits(pids=9), pod=POD, container="main", restarts=0)
 
     assert (visited["homes"], visited["procs"]) == (["/cg", "/cg"], "tasks")
     assert tight["homes"] == []
@@ -80,7 +80,7 @@ def test_a_shim_visits_a_group_only_where_that_is_cheap_and_does_not_end_it():
 
 
 def test_memory_is_watched_also_when_only_cpus_are_limited():
-    intent = intent_of(OLD, Limits(cpus=Decimal(1)), pod=POD, container="main", restarts=0)
+    intent = intent_of(OLD, CgroupLimits(cpus=Decimal(1)), pod=POD, container="main", restarts=0)
 
     assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0"]
     assert intent["kills"] == "/cg/memory/u1.main.0/memory.oom_control"
@@ -89,8 +89,8 @@ def test_memory_is_watched_also_when_only_cpus_are_limited():
 def test_limits_are_read_from_the_container_and_requests_are_none():
     container = {"resources": {"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": 1}}}
 
-    assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30, shares=1024)
-    assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits(shares=1024)
+    assert limits_of(container) == CgroupLimits(cpus=Decimal("0.5"), memory_bytes=2**30, shares=1024)
+    assert limits_of({"resources": {"requests": {"cpu": 1}}}) == CgroupLimits(shares=1024)
     assert limits_of({"resources": {"limits": {"cpu": "500m"}}}).shares == 512
     assert limits_of({}).shares == 256
 

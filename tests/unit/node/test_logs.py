@@ -12,7 +12,7 @@ from paceline.errors import BadRequest
 from paceline.node.logs import logs
 from paceline.node.logs.logs import LogQuery, RotatedLog, log_query, read_log
 from paceline.node.runtime import cri_log, shim
-from paceline.node.runtime.shim import Stream, stamp
+from paceline.node.runtime.cri_log import CriStream, stamp
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import NOW
 
@@ -22,7 +22,7 @@ START = 1_893_456_000  # 2030-01-01 in seconds since the epoch.
 
 def written(*writes):
     """Give the log of a container that wrote these pieces, one per second; a piece is bytes, or (stream, bytes)."""
-    streams = {name: Stream(name, -1) for name in ("stdout", "stderr")}
+    streams = {name: CriStream(name, -1) for name in ("stdout", "stderr")}
     data = b""
     for second, piece in enumerate(writes):
         name, text = piece if isinstance(piece, tuple) else ("stdout", piece)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from paceline.node.runtime.nsenter import Refused, open_null
+from paceline.node.runtime.nsenter import ExecRefused, open_null
 
 
 def test_the_null_device_is_opened():
@@ -16,14 +16,14 @@ def test_the_null_device_is_opened():
 
 def test_nothing_else_is_opened_in_its_place(tmp_path):
     place = tmp_path / "null"
-    with pytest.raises(Refused, match="cannot be opened"):
+    with pytest.raises(ExecRefused, match="cannot open"):
         open_null(str(place))
     place.symlink_to("/dev/null")
-    with pytest.raises(Refused, match="cannot be opened"):
+    with pytest.raises(ExecRefused, match="cannot open"):
         open_null(str(place))
     place.unlink()
     place.write_text("secret")
-    with pytest.raises(Refused, match="not the null device"):
+    with pytest.raises(ExecRefused, match="not the null device"):
         open_null(str(place))
-    with pytest.raises(Refused, match="not the null device"):
+    with pytest.raises(ExecRefused, match="not the null device"):
         open_null("/dev/zero")

@@ -19,7 +19,7 @@ def small(monkeypatch):
 
 
 def fill(folder, count):
-    log = cri_log.Log(str(folder / shim.LOG))
+    log = cri_log.CriLog(str(folder / shim.LOG))
     for number in range(count):
         log.write(LINE % (number, number))
 
@@ -64,7 +64,7 @@ async def test_a_reader_that_is_overtaken_learns_where_the_log_begins_now(tmp_pa
 @pytest.mark.parametrize("read", [1, 5, 10, 11, 29])
 async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(tmp_path, monkeypatch, read):
     monkeypatch.setattr(logs, "CHUNK", LENGTH)
-    log = cri_log.Log(str(tmp_path / shim.LOG))
+    log = cri_log.CriLog(str(tmp_path / shim.LOG))
     for number in range(30):
         log.write(LINE % (number, number))
     following = read_log(FILES, tmp_path, LogQuery(follow=True))
@@ -79,7 +79,7 @@ async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(t
 
 
 async def test_reading_goes_on_in_a_file_that_was_begun_meanwhile(tmp_path):
-    log = cri_log.Log(str(tmp_path / shim.LOG))
+    log = cri_log.CriLog(str(tmp_path / shim.LOG))
     pages = RotatedLog(FILES, tmp_path)
     read = b""
     for number in range(25):

@@ -11,11 +11,11 @@ from paceline.node.images import Environment
 from paceline.node.lifecycle.starter import not_found
 from paceline.node.runtime.confinement import User, capabilities_of, user_of
 from paceline.node.runtime.sandbox import (
-    Launch,
-    Opening,
+    ContainerConfig,
+    MountParent,
     command,
     group_text,
-    openings_of,
+    mount_parents_of,
     options,
     passwd_text,
 )
@@ -23,7 +23,7 @@ from paceline.node.volumes.volumes import PodVolume, VolumeMount
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container, pod
 
-PLAIN = Launch(
+PLAIN = ContainerConfig(
     hostname="demo-0",
     environment=Environment(name="/env", path=("/env/bin", "/usr/bin"), folders=("/env", "/usr/lib/python3", "/a/b")),
     env=(("LR", "0.1"),),
@@ -35,8 +35,8 @@ PLAIN = Launch(
 UNPRIVILEGED = replace(HOST, is_root=False, uid=1000, gid=1000)
 
 
-def words(launch, host=HOST):
-    return " ".join(each if isinstance(each, str) else spelt(**each) for each in options(launch, host))
+def words(config, host=HOST):
+    return " ".join(each if isinstance(each, str) else spelt(**each) for each in options(config, host))
 
 
 def spelt(place, *, text=None, source=None, **part):
@@ -81,11 +81,11 @@ def test_root_keeps_only_the_capabilities_it_was_given_and_others_have_none_to_d
 
 
 def test_another_user_is_become_inside_and_keeps_nothing_of_what_that_takes():
-    launch = replace(PLAIN, user=User(uid=1001, gid=7), capabilities=("CAP_CHOWN",))
+    config = replace(PLAIN, user=User(uid=1001, gid=7), capabilities=("CAP_CHOWN",))
 
-    assert words(launch).count("--cap-add") == 4
-    assert "--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP" in words(launch)
-    assert command(launch, HOST) == (
+    assert words(config).count("--cap-add") == 4
+    assert "--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP" in words(config)
+    assert command(config, HOST) == (
         *("/usr/bin/setpriv", "--reuid", "1001", "--regid", "7", "--clear-groups"),
         *("--bounding-set", "-all,+chown", "--"),
         *("python", "train.py"),
@@ -113,15 +113,15 @@ def test_root_may_do_what_runtimes_allow_less_and_more_as_it_says(context, has, 
 
 
 def test_a_container_finds_its_limits_where_programs_look():
-    launch = replace(PLAIN, views=(("/groups/cpu/pod", "/sys/fs/cgroup/cpu"),))
-    said = words(launch)
+    config = replace(PLAIN, views=(("/groups/cpu/pod", "/sys/fs/cgroup/cpu"),))
+    said = words(config)
 
     assert "--ro-bind /groups/cpu/pod /sys/fs/cgroup/cpu" in said
     assert said.index("--ro-bind-try /sys /sys") < said.index("/groups/cpu/pod")
 
 
-def variables(launch, host=HOST):
-    said = options(launch, host)
+def variables(config, host=HOST):
+    said = options(config, host)
     start = said.index("--clearenv")
     assert "--setenv" not in said[:start]
     return dict(zip(said[start + 2 :: 3], said[start + 3 :: 3], strict=True))
@@ -260,10 +260,10 @@ def test_a_place_that_is_missing_in_a_folder_of_the_machine_is_made_between_what
     for name in ("/usr/lib", "/usr/bin"):
         files.make_folder(Path(name))
 
-    assert openings_of(["/usr/share/data", "/usr/lib", "/data"], ["/usr"], files) == (
-        Opening(folder="/usr", names=("bin", "lib")),
+    assert mount_parents_of(["/usr/share/data", "/usr/lib", "/data"], ["/usr"], files) == (
+        MountParent(folder="/usr", names=("bin", "lib")),
     )
-    said = words(replace(PLAIN, openings=(Opening(folder="/usr", names=("bin", "lib")),)))
+    said = words(replace(PLAIN, mount_parents=(MountParent(folder="/usr", names=("bin", "lib")),)))
     assert "--tmpfs /usr --ro-bind-try /usr/bin /usr/bin --ro-bind-try /usr/lib /usr/lib" in said
 
 
@@ -275,7 +275,7 @@ def test_a_missing_place_shows_no_folder_of_the_machine_that_is_not_shown_anyway
     private, closed = [str(opt / "home")], [str(opt), str(opt / "home/cache/env")]
 
     def opened(place):
-        return [each.folder for each in openings_of([f"{opt}/{place}"], closed, RealFiles(), private=private)]
+        return [each.folder for each in mount_parents_of([f"{opt}/{place}"], closed, RealFiles(), private=private)]
 
     assert opened("../secret/new") == opened("link/new") == []
     assert opened("home/keys/new") == opened("home/new") == opened("home/cache/new") == []

@@ -9,7 +9,7 @@ from paceline.node.images import Environment
 from paceline.node.runtime import shim
 from paceline.node.runtime.confinement import User
 from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError
-from paceline.node.runtime.sandbox import Launch
+from paceline.node.runtime.sandbox import ContainerConfig
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.lines import Echo, line
 from tests.unit.node.pods import UID, container, pod
@@ -38,7 +38,7 @@ class Place:
 
     async def launch(self, _pod, _container):
         environment = Environment(name="e", path=("/usr/bin",), env=(), folders=())
-        return Launch(
+        return ContainerConfig(
             hostname="demo",
             environment=environment,
             env=(("A", "1"),),

@@ -22,6 +22,7 @@ from paceline.node.network.pod_hosts import Hosts, machine_name, sandbox_failed
 from paceline.node.runtime import cgroup_limits, sandbox, shim
 from paceline.node.runtime.confinement import capabilities_of, confinement_of, is_private, path_in_sandbox, user_of
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
+from paceline.node.runtime.sandbox import ContainerConfig, mount_parents_of
 from paceline.node.volumes.projection import FAILED
 from paceline.node.volumes.references import Sources, TokenCache, read_sources
 from paceline.node.volumes.setup import make_sub_path, make_volume
@@ -92,17 +93,17 @@ class Starter:
             hint = f"install it with: {self.host.install_sandbox}"
             raise CannotStart("SandboxMissing", f"containers need bubblewrap, which is not installed; {hint}")
         self.devices.assign(pod, container)
-        launch = self._launch(pod, container, sources=sources, restarts=restarts)
-        program_intent = self._program_intent(launch, program)
+        config = self._config(pod, container, sources=sources, restarts=restarts)
+        program_intent = self._program_intent(config, program)
         network = await self._network(pod)
-        self._fill(pod, launch)
-        folder = launch.message.parent
+        self._fill(pod, config)
+        folder = config.message.parent
         # Not synced: when a power cut loses it, the start did not happen either.
-        intent = self._intent(pod, container, launch) | program_intent | {"network": network}
+        intent = self._intent(pod, container, config) | program_intent | {"network": network}
         self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
         await self.world.processes.start(folder)
         self._remove_older(uid_of(pod), str(container["name"]), restarts)
-        return launch.environment.note
+        return config.environment.note
 
     async def prepare(self, pod: Object) -> Sources:
         """Set up the volumes of a pod before its first container starts, and return the objects that they refer to.
@@ -159,12 +160,12 @@ class Starter:
         except CannotStart as error:
             raise mount_failed(volume.name, str(error)) from error
 
-    async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
+    async def config_of(self, pod: Object, container: Object, restarts: int = 0) -> ContainerConfig:
         """Return everything that the sandbox of a container is made from; CannotStart says what is missing."""
         sources = await read_sources(self.cluster, pod, self.tokens)
-        return self._launch(pod, container, sources=sources, restarts=restarts)
+        return self._config(pod, container, sources=sources, restarts=restarts)
 
-    def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
+    def _config(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> ContainerConfig:
         name, uid = str(container["name"]), uid_of(pod)
         # The image first, as in a kubelet.
         environment = self.images.environment_of(container)
@@ -181,7 +182,7 @@ class Starter:
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
-        return sandbox.Launch(
+        return ContainerConfig(
             hostname=machine_name(pod),
             environment=environment,
             env=tuple(env.items()),
@@ -192,7 +193,7 @@ class Starter:
             message_path=message_path,
             working_dir=working_dir,
             user=user_of(pod, container, self.host),
-            openings=sandbox.openings_of(places, closed, self.world.files, private=self.host.private_folders),
+            mount_parents=mount_parents_of(places, closed, self.world.files, private=self.host.private_folders),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self._resolver(pod),
             devices=devices.nodes(allocated),
@@ -229,18 +230,18 @@ class Starter:
             return ""
         return await self.networks.make(uid_of(pod), self.hosts.address(pod))
 
-    def _fill(self, pod: Object, launch: sandbox.Launch) -> None:
+    def _fill(self, pod: Object, config: ContainerConfig) -> None:
         """Create every file and folder that the sandbox binds."""
         files = self.world.files
-        files.make_folder(launch.message.parent)
+        files.make_folder(config.message.parent)
         # Any user of the container may write its termination message.
-        files.overwrite(launch.message, b"", 0o666)
+        files.overwrite(config.message, b"", 0o666)
         self.archive.write_metadata(pod)
         if has_dns_config(pod):
-            files.make_folder(Path(launch.resolver).parent)
-            files.overwrite(Path(launch.resolver), resolv_conf_text(pod, self._name_servers(pod)).encode())
-        for mount in launch.mounts:
-            make_sub_path(files, mount, launch.message.parent.parent.name)
+            files.make_folder(Path(config.resolver).parent)
+            files.overwrite(Path(config.resolver), resolv_conf_text(pod, self._name_servers(pod)).encode())
+        for mount in config.mounts:
+            make_sub_path(files, mount, config.message.parent.parent.name)
         self.hosts.flush()
 
     def _name_servers(self, pod: Object) -> str:
@@ -251,26 +252,26 @@ class Starter:
         except FileNotFoundError:
             return ""
 
-    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch) -> dict[str, Any]:
+    def _intent(self, pod: Object, container: Object, config: ContainerConfig) -> dict[str, Any]:
         """Return the shim's intent without the program to start."""
         image = str(container.get("image") or "")
         return {
             "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
             "container": container["name"],
-            "environment": launch.environment.name,
-            "notFound": not_found(launch.command[0], environment=launch.environment.name, image=image),
-            "cgroup": self._cgroup(pod, container, launch.message.parent),
+            "environment": config.environment.name,
+            "notFound": not_found(config.command[0], environment=config.environment.name, image=image),
+            "cgroup": self._cgroup(pod, container, config.message.parent),
             "stopSignal": stop_signal(container),
-            "binds": binds_of(launch, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
-            "process": sandbox.process_of(launch, self.host),
+            "binds": binds_of(config, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
+            "process": sandbox.process_of(config, self.host),
         }
 
-    def _program_intent(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
+    def _program_intent(self, config: ContainerConfig, program: str) -> dict[str, Any]:
         """Return the part of the intent that says what is started: a sandbox, or the program alone."""
         if not self.host.has_sandbox:
-            return sandbox.unsandboxed_intent(launch, self.host)
-        argv = [program, "--", *sandbox.command(launch, self.host)]
-        return {"argv": argv, "options": sandbox.options(launch, self.host)}
+            return sandbox.unsandboxed_intent(config, self.host)
+        argv = [program, "--", *sandbox.command(config, self.host)]
+        return {"argv": argv, "options": sandbox.options(config, self.host)}
 
     def _views(self, pod: Object, container: Object, restarts: int) -> tuple[tuple[str, str], ...]:
         folder = self.folders.attempt(uid_of(pod), str(container["name"]), restarts)
@@ -304,14 +305,14 @@ def paths_of(container: Object) -> tuple[str, str]:
     )
 
 
-def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:
+def binds_of(config: ContainerConfig, mounts: Path | None) -> dict[str, Any] | None:
     """Return where the shim mounts subPaths before the sandbox binds them; None when there are none.
 
     `mounts` is the folder of a pod's mounts, outside of the folders that are removed recursively. Without it the agent
     may not mount, and the shim does so in a mount namespace of its own.
     """
-    attempt = launch.message.parent
-    if not any(mount.sub_path for mount in launch.mounts):
+    attempt = config.message.parent
+    if not any(mount.sub_path for mount in config.mounts):
         return None
     if mounts is None:
         return {"folder": str(attempt / BINDS), "may_mount": False}

@@ -55,8 +55,8 @@ class ExecProbe:
         started = read_started(world.files, folder) if folder else None
         if spec is None or started is None or started.identity is None:
             raise ContainerGone(f"container {container} is not running")
-        launch = await self.starter.launch(pod, spec)
-        request = exec_request(launch, self.starter.host, shim=started.identity, argv=argv, has_terminal=False)
+        config = await self.starter.config_of(pod, spec)
+        request = exec_request(config, self.starter.host, shim=started.identity, argv=argv, has_terminal=False)
         output = b""
         with contextlib.closing(await self.command(request)) as process:
             async with contextlib.aclosing(process.output()) as chunks:

@@ -1,7 +1,6 @@
-"""How a shim starts bubblewrap: its options, the files that it makes, its limits and its network; stdlib only."""
+"""Start bubblewrap from a shim: its options and files, its cgroup and its network. Standard library only."""
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -9,60 +8,55 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from paceline.node.runtime.process_limits import Cgroup
-from paceline.node.runtime.subpath_mounts import Binds, check_inside
+from paceline.node.runtime.process_limits import Cgroup, check_result, libc
+from paceline.node.runtime.subpath_mounts import SubpathMounts, check_inside
 
 NOT_STARTED = 128
-# What lies in a pipe, at most.
 PIPE_BYTES = 256 * 1024
-# Above all numbers that the sandbox is given, so that no move treads on another.
-ABOVE = 64
-# A file of the machine up to this size is copied, because a mount costs more; a larger one is mounted.
+# Above all file descriptors of the sandbox, so that no dup2 overwrites one that is still to be moved.
+FIRST_SPARE_FD = 64
+# Files of the host up to this size are copied, which is faster than a mount; larger ones are mounted.
 COPIED_BYTES = 32 * 1024
-# All that a program begins with the usual answer to; worked out once, before shims are forked.
+# Signals that a program starts with the default action for; computed once, before shims are forked.
 SIGNALS = signal.valid_signals()
-# As setns calls the sort of namespace.
-NEW_NETWORK = 0x40000000
+CLONE_NEWNET = 0x40000000
 
 
-class Files:
-    """Files that are to be in the sandbox, as numbers on which bubblewrap reads them."""
+class BwrapOptions:
+    """Encodes the options of bubblewrap, and keeps open the files that it reads through file descriptors."""
 
-    def __init__(self, first: int, binds: Binds) -> None:
+    def __init__(self, first: int, mounts: SubpathMounts) -> None:
+        """Take the number that the first file will have in bubblewrap."""
         self._first = first
-        self._binds = binds
+        self._mounts = mounts
         self.open: list[int] = []
 
-    def words(self, options: list[Any]) -> bytes:
-        """Spell options; those that stand for a file say its place, and its text or its source on the machine.
+    def encode(self, options: list[Any]) -> bytes:
+        """Encode arguments and entries (`sandbox.Option`); an `inside` entry is checked and adds no argument."""
+        expanded = (self._expand(option) if isinstance(option, dict) else (option,) for option in options)
+        return b"".join(_encode(argument) for arguments in expanded for argument in arguments)
 
-        Those that stand for a part of a volume say its place, its volume's folder and the path in that.
-        Those that stand for a place in a volume (`inside`) are looked at and spell nothing.
-        """
-        said = (word for each in options for word in ((each,) if isinstance(each, str) else self._file(each)))
-        return b"".join(_option(word) for word in said)
-
-    def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
-        if "inside" in wanted:
-            check_inside(wanted)
+    def _expand(self, entry: dict[str, str]) -> tuple[str, ...]:
+        if "inside" in entry:
+            check_inside(entry)
             return ()
-        if "subPath" in wanted:
-            return self._binds.words(wanted)
-        if "filter" in wanted:
-            return ("--seccomp", self._number(filled(bytes.fromhex(wanted["filter"]))))
-        place, source = wanted["place"], wanted.get("source")
+        if "subPath" in entry:
+            return self._mounts.add(entry)
+        if "filter" in entry:
+            return ("--seccomp", self._number(memory_file(bytes.fromhex(entry["filter"]))))
+        place, source = entry["place"], entry.get("source")
         if source is None:
-            return self._given(filled(wanted["text"].encode()), place)
+            return self._copy(memory_file(entry["text"].encode()), place)
         try:
             file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            return ()  # Not every machine has each of them.
+            return ()  # Not every machine has all of them.
         if os.fstat(file).st_size > COPIED_BYTES:
             os.close(file)
             return ("--ro-bind", source, place)
-        return self._given(file, place)
+        return self._copy(file, place)
 
-    def _given(self, file: int, place: str) -> tuple[str, ...]:
+    def _copy(self, file: int, place: str) -> tuple[str, ...]:
         return ("--perms", "0644", "--file", self._number(file), place)
 
     def _number(self, file: int) -> str:
@@ -70,15 +64,15 @@ class Files:
         return str(self._first + len(self.open) - 1)
 
 
-def _option(word: str) -> bytes:
-    """Spell one word; a NUL in it would end it, and what follows would be an option of the pod's author."""
-    if "\0" in word:
-        raise OSError(errno.EINVAL, "a path or name must not contain a NUL character", word.replace("\0", "\\0"))
-    return word.encode() + b"\0"
+def _encode(argument: str) -> bytes:
+    """Encode one argument; after a NUL in it, bubblewrap would read options of the pod's author."""
+    if "\0" in argument:
+        raise OSError(errno.EINVAL, "a path or name must not contain a NUL character", argument.replace("\0", "\\0"))
+    return argument.encode() + b"\0"
 
 
-def filled(data: bytes) -> int:
-    """Give a file that nobody else can read, with something to read in it."""
+def memory_file(data: bytes) -> int:
+    """Return an anonymous file with this content, positioned at its beginning."""
     file = os.memfd_create("paceline")
     os.write(file, data)
     os.lseek(file, 0, os.SEEK_SET)
@@ -86,7 +80,7 @@ def filled(data: bytes) -> int:
 
 
 def pipe() -> tuple[int, int]:
-    """Make a large pipe whose reading end does not block."""
+    """Return the ends of a large pipe; the reading end does not block."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(reading, False)
     with contextlib.suppress(OSError):
@@ -95,16 +89,16 @@ def pipe() -> tuple[int, int]:
 
 
 def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callable[[], None] | None = None) -> int:
-    """Start a program with these files from number 1 on, under its limits from its first instruction on.
+    """Start a program in its cgroup, with `ends` as its file descriptors from 1 on, and close them here.
 
-    `enter` is called by the process that becomes the program.
+    The process that becomes the program calls `enter`.
     """
-    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, ABOVE) for end in ends]
+    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_FD) for end in ends]
     try:
-        if enter is not None or (cgroup is not None and not cgroup.takes_guests):
+        if enter is not None or (cgroup is not None and not cgroup.is_open_to_shim):
             return _spawn_limited(argv, moved, cgroup, enter)
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(moved, start=1)]
-        with cgroup.guest() if cgroup is not None else contextlib.nullcontext():
+        with cgroup.visit() if cgroup is not None else contextlib.nullcontext():
             return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
     finally:
         for fd in (*ends, *moved):
@@ -133,12 +127,9 @@ def _spawn_limited(argv: list[str], ends: list[int], cgroup: Cgroup | None, ente
 
 
 def join_network(file: str) -> None:
-    """Leave the machine's network for a pod's, for good."""
+    """Move this process into a pod's network namespace for good."""
     handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(handle, NEW_NETWORK) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), file)
+        check_result(libc.setns(handle, CLONE_NEWNET), file)
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""Limits of a container as the kernel wants them written: which control groups, which files, which numbers."""
+"""The resource limits of a container as files of its cgroups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.quantity import parse
 
 PERIOD_MICROSECONDS = 100_000
-# The kernel takes no less than a millisecond of a period.
-LEAST_QUOTA = 1_000
-# Where programs find the control groups; each controller of the old version has a folder there.
+# The kernel's minimum.
+MIN_QUOTA = 1_000
+# Where programs find the cgroups; version 1 has a folder for each controller there.
 ROOT = Path("/sys/fs/cgroup")
-PLACE = len(ROOT.parts) + 1
-# The file by which a process of one thread joins a group. That of the old version's `tasks` waits for nobody, while
-# `cgroup.procs` stops all forks of the machine for a moment: up to 12 ms.
+CONTROLLER_DEPTH = len(ROOT.parts) + 1
+# The file with which a process of one thread joins a cgroup. `tasks` of version 1 does not wait, while `cgroup.procs`
+# blocks all forks of the machine for up to 12 ms.
 PROCS = {1: "tasks", 2: "cgroup.procs"}
-# The weight of one CPU, and the smallest and largest weight that the kernel takes.
-SHARES_PER_CPU, LEAST_SHARES, MOST_SHARES = 1024, 2, 262_144
-# A quarter of a CPU for a container that requests less. A kubelet gives 2 shares, which would starve what we run beside
-# trainings without a request of its own: clones, uploads, TensorBoards.
+# The shares of one CPU, and the kernel's limits for them.
+SHARES_PER_CPU, MIN_SHARES, MAX_SHARES = 1024, 2, 262_144
+# A quarter of a CPU for containers that request less. A kubelet's 2 shares would starve our own pods without a request
+# beside trainings: clones, uploads, TensorBoards.
 DEFAULT_SHARES = 256
-# What says how containers are counted and shared out, and sets none of them a limit that programs look up.
+# Settings that are no limits, or that programs do not look up.
 NO_LIMITS = frozenset({"cpu.shares", "cpu.weight", "pids.max"})
-# How much memory a group must have for its shim to be in it for a moment.
-LEAST_SHARED = 32 * 1024 * 1024
+# The minimal memory limit of a cgroup that its shim may join for a moment.
+MIN_SHIM_MEMORY = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroups:
-    """Where this machine lets us make control groups: a folder for each controller, which may be one for all."""
+    """The folders in which the agent creates cgroups, one for each controller; in version 2 they are the same."""
 
     version: int
     cpu: Path
@@ -40,105 +40,101 @@ class Cgroups:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a container may use at most; None is as much as there is."""
+class CgroupLimits:
+    """The limits of a container; None is unlimited."""
 
     cpus: Decimal | None = None
     memory_bytes: int | None = None
     pids: int | None = None
-    # Its share of the CPUs when others want them too.
+    # Its weight when CPUs are contended.
     shares: int | None = None
 
 
-def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> Limits:
-    """Read the limits of one container."""
+def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> CgroupLimits:
+    """Return the limits of one container."""
     resources = container.get("resources") or {}
-    said = resources.get("limits") or {}
-    request = parse({**said, **(resources.get("requests") or {})}.get("cpu", 0))
-    return Limits(
-        cpus=parse(said["cpu"]) if "cpu" in said else None,
-        memory_bytes=int(parse(said["memory"])) if "memory" in said else None,
+    limits = resources.get("limits") or {}
+    request = parse({**limits, **(resources.get("requests") or {})}.get("cpu", 0))
+    return CgroupLimits(
+        cpus=parse(limits["cpu"]) if "cpu" in limits else None,
+        memory_bytes=int(parse(limits["memory"])) if "memory" in limits else None,
         pids=pids,
-        shares=min(max(int(request * SHARES_PER_CPU), DEFAULT_SHARES), MOST_SHARES),
+        shares=min(max(int(request * SHARES_PER_CPU), DEFAULT_SHARES), MAX_SHARES),
     )
 
 
-def intent_of(cgroups: Cgroups, limits: Limits, *, pod: Object, container: str, restarts: int) -> dict[str, Any]:
-    """Write what the shim needs to hold a container to its limits, and to count what it uses where it has none."""
+def intent_of(cgroups: Cgroups, limits: CgroupLimits, *, pod: Object, container: str, restarts: int) -> dict[str, Any]:
+    """Return the shim's intent for the cgroups of a container, which also account for one without limits."""
     name = f"{uid_of(pod)}.{container}.{restarts}"
     settings = [(parent / name / file, value) for parent, file, value in _settings(cgroups, limits)]
-    # Memory always: who is ended for want of it is told by its group only.
-    used = dict.fromkeys((cgroups.memory / name, *(path.parent for path, _ in settings)))
+    # Always create the memory cgroup: it is the only place that reports OOM kills.
+    folders = dict.fromkeys((cgroups.memory / name, *(path.parent for path, _ in settings)))
     kills = "memory.oom_control" if cgroups.version == 1 else "memory.events"
     return {
-        "folders": [str(folder) for folder in used],
+        "folders": [str(folder) for folder in folders],
         "settings": [[str(path), value] for path, value in settings],
         "kills": str(cgroups.memory / name / kills),
         "procs": PROCS[cgroups.version],
-        "homes": _homes(cgroups, limits, used),
+        "homes": _homes(cgroups, limits, folders),
     }
 
 
-def _homes(cgroups: Cgroups, limits: Limits, folders: Iterable[Path]) -> list[str]:
-    """Give the groups to which the shim goes back after it was in these; none when it must not be in them at all.
+def _homes(cgroups: Cgroups, limits: CgroupLimits, folders: Iterable[Path]) -> list[str]:
+    """Return the cgroups to which the shim returns after it joined these; empty when it must not join them.
 
-    Coming and going is for free in the old version only, and a shim in a group that is full at once would be ended.
+    Joining is only cheap in version 1, and in a cgroup with little memory the shim would be killed.
     """
-    if cgroups.version != 1 or (limits.memory_bytes or LEAST_SHARED) < LEAST_SHARED:
+    if cgroups.version != 1 or (limits.memory_bytes or MIN_SHIM_MEMORY) < MIN_SHIM_MEMORY:
         return []
-    # The agent's own group; that of all containers lies in it.
+    # The agent's own cgroup, which contains that of all containers.
     return [str(folder.parents[1]) for folder in folders]
 
 
-def is_limit(path: Path) -> bool:
-    """Tell whether a setting is a limit that programs look up."""
-    return path.name not in NO_LIMITS
-
-
 def weight_of(shares: int) -> int:
-    """Return shares as the new version of control groups counts them."""
-    return 1 + (shares - LEAST_SHARES) * 9999 // (MOST_SHARES - LEAST_SHARES)
+    """Return shares as the weight of cgroups version 2."""
+    return 1 + (shares - MIN_SHARES) * 9999 // (MAX_SHARES - MIN_SHARES)
 
 
 def views_of(cgroups: Cgroups | None, intent: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """Give the folders in which programs look up their own limits, and where they look: (folder, place).
+    """Return the folders in which programs look up their limits, and where they look: (folder, place).
 
-    Without a limit on CPU or memory there is nothing to look up, and each mount costs a start some time.
+    Empty without a limit on CPU or memory, because each mount takes time at the start.
     """
     if cgroups is None or intent is None:
         return ()
-    limited = {path.parent for path, _ in ((Path(path), value) for path, value in intent["settings"]) if is_limit(path)}
+    settings = (Path(path) for path, _ in intent["settings"])
+    limited = {path.parent for path in settings if path.name not in NO_LIMITS}
     if not limited:
         return ()
-    # Memory too: what a container uses is looked up there.
-    folders = [each for each in map(Path, intent["folders"]) if each in limited or each.parent == cgroups.memory]
-    tops = {Path(*each.parts[:PLACE]) for each in folders} if cgroups.version == 1 else {ROOT}
+    # Memory always: programs look up their usage there.
+    folders = [path for path in map(Path, intent["folders"]) if path in limited or path.parent == cgroups.memory]
+    tops = {Path(*path.parts[:CONTROLLER_DEPTH]) for path in folders} if cgroups.version == 1 else {ROOT}
     return tuple((str(folder), str(top)) for top in sorted(tops) for folder in folders if folder.is_relative_to(top))
 
 
-def _settings(cgroups: Cgroups, limits: Limits) -> list[tuple[Path, str, str]]:
-    found: list[tuple[Path, str, str]] = []
-    is_old = cgroups.version == 1
+def _settings(cgroups: Cgroups, limits: CgroupLimits) -> list[tuple[Path, str, str]]:
+    settings: list[tuple[Path, str, str]] = []
+    is_v1 = cgroups.version == 1
     if limits.cpus:
-        quota = max(int(limits.cpus * PERIOD_MICROSECONDS), LEAST_QUOTA)
-        if is_old:
-            found.append((cgroups.cpu, "cpu.cfs_period_us", str(PERIOD_MICROSECONDS)))
-            found.append((cgroups.cpu, "cpu.cfs_quota_us", str(quota)))
+        quota = max(int(limits.cpus * PERIOD_MICROSECONDS), MIN_QUOTA)
+        if is_v1:
+            settings.append((cgroups.cpu, "cpu.cfs_period_us", str(PERIOD_MICROSECONDS)))
+            settings.append((cgroups.cpu, "cpu.cfs_quota_us", str(quota)))
         else:
-            found.append((cgroups.cpu, "cpu.max", f"{quota} {PERIOD_MICROSECONDS}"))
+            settings.append((cgroups.cpu, "cpu.max", f"{quota} {PERIOD_MICROSECONDS}"))
     if limits.shares:
-        shares = ("cpu.shares", str(limits.shares)) if is_old else ("cpu.weight", str(weight_of(limits.shares)))
-        found.append((cgroups.cpu, *shares))
+        shares = ("cpu.shares", str(limits.shares)) if is_v1 else ("cpu.weight", str(weight_of(limits.shares)))
+        settings.append((cgroups.cpu, *shares))
     if limits.memory_bytes:
-        most = str(limits.memory_bytes)
-        if is_old:
-            found.append((cgroups.memory, "memory.limit_in_bytes", most))
-            found.append((cgroups.memory, "memory.memsw.limit_in_bytes", most))
+        limit = str(limits.memory_bytes)
+        if is_v1:
+            settings.append((cgroups.memory, "memory.limit_in_bytes", limit))
+            settings.append((cgroups.memory, "memory.memsw.limit_in_bytes", limit))
         else:
-            found.append((cgroups.memory, "memory.max", most))
-            found.append((cgroups.memory, "memory.swap.max", "0"))
-            # As Kubernetes does: what is left of a container that lost a process is of no use.
-            found.append((cgroups.memory, "memory.oom.group", "1"))
+            settings.append((cgroups.memory, "memory.max", limit))
+            settings.append((cgroups.memory, "memory.swap.max", "0"))
+            # As in Kubernetes: a container that lost a process is of no use.
+            settings.append((cgroups.memory, "memory.oom.group", "1"))
     if limits.pids:
-        found.append((cgroups.pids, "pids.max", str(limits.pids)))
-    return found
+        settings.append((cgroups.pids, "pids.max", str(limits.pids)))
+    return settings

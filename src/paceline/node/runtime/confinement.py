@@ -1,4 +1,4 @@
-"""What keeps a container apart from the machine: the parts of /proc and /sys it may not touch, and its system calls."""
+"""The security context of a container: its user and capabilities, masked paths, system call filter and OOM score."""
 
 import posixpath
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.env import CONFIG_ERROR
 
-# As container runtimes have it; an agent looks once which of them its machine has.
+# As in container runtimes; an agent checks once which of them its machine has.
 READ_ONLY = (
     *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
-    # Beyond runtimes: uid 0 writes to these without a capability.
+    # Not in runtimes: uid 0 may write to these without a capability.
     *("/proc/dynamic_debug", "/proc/pressure"),
 )
-# Of these bubblewrap sees to by itself, but only to what access(2) calls writable. The kernel says of /proc/sys that it
-# is not, to root too, who can write to most files in it.
+# bubblewrap covers these itself, but only if access(2) reports them as writable. For /proc/sys the kernel denies that,
+# although root can write to most of its files.
 COVERED_BY_BUBBLEWRAP = ("/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
@@ -29,38 +29,38 @@ MASKED = (
 )
 DEFAULT, UNCONFINED, LOCALHOST = "RuntimeDefault", "Unconfined", "Localhost"
 UNMASKED = "Unmasked"
-# Where no mount, working directory or termination message of a container may be: paths that lead to processes' files.
+# Paths to files of processes, where no mount, working directory or termination message of a container may be.
 KERNEL_LINKS = ("/proc", "/dev/core", "/dev/fd", "/dev/stderr", "/dev/stdin", "/dev/stdout")
-# Whom the kernel ends first when the machine is out of memory, as a kubelet has it; but for those of the
-# class Guaranteed, which a kubelet puts below 0: only root can, and our own processes must stay below them.
-GUARANTEED_SCORE, LEAST_BURSTABLE, MOST_BURSTABLE, BEST_EFFORT_SCORE = 2, 3, 999, 1000
-# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
-# sockets, by which a pod could pretend to be another on the bridge that all pods share.
-USUAL = tuple(
+# oom_score_adj as a kubelet sets it, except for Guaranteed pods, which a kubelet sets below 0: only root may, and our
+# own processes must stay below them.
+GUARANTEED_SCORE, MIN_BURSTABLE, MAX_BURSTABLE, BEST_EFFORT_SCORE = 2, 3, 999, 1000
+# Capabilities of root in every container. Unlike in runtimes without MKNOD, as device nodes do not work in a sandbox,
+# and without NET_RAW, which lets a pod impersonate another on their bridge.
+DEFAULT_CAPABILITIES = tuple(
     f"CAP_{name}"
     for name in (
         *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE"),
         *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
     )
 )
-EVERYTHING = "ALL"
+ALL = "ALL"
 # What it takes to become another user.
-BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+SET_USER = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who a container runs as; nothing said means: whoever the agent is."""
+    """The user of a container; None in its place is the agent's own."""
 
     uid: int
     gid: int
-    # Groups beside its own: those of its volumes, and others that were asked for.
+    # Supplementary groups: fsGroup and supplementalGroups.
     groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What of the default confinement a container has, and when the kernel ends it for want of memory."""
+    """Which parts of the default confinement a container has, and its oom_score_adj."""
 
     has_filter: bool = True
     has_masks: bool = True
@@ -71,16 +71,14 @@ CONFINED = Confinement()
 
 
 def confinement_of(pod: Object, container: Object, host: Host) -> Confinement:
-    """Return the confinement that a container's security context asks for; CannotStart when it cannot be had."""
+    """Return the confinement of a container's security context; CannotStart when it is not supported."""
     context = container.get("securityContext") or {}
     is_privileged = bool(context.get("privileged"))
     profile = context.get("seccompProfile") or (pod["spec"].get("securityContext") or {}).get("seccompProfile") or {}
     kind = str(profile.get("type") or DEFAULT)
     if kind == LOCALHOST and not is_privileged:
-        said = f"seccompProfile.type Localhost ({profile.get('localhostProfile')}) is not offered here"
-        raise CannotStart(
-            CONFIG_ERROR, f"{said}; use RuntimeDefault, which is also what a container without a profile has"
-        )
+        problem = f"seccompProfile.type Localhost ({profile.get('localhostProfile')}) is not supported"
+        raise CannotStart(CONFIG_ERROR, f"{problem}; use RuntimeDefault, which is also the default")
     return Confinement(
         has_filter=not is_privileged and kind != UNCONFINED,
         has_masks=not is_privileged and context.get("procMount") != UNMASKED,
@@ -89,23 +87,23 @@ def confinement_of(pod: Object, container: Object, host: Host) -> Confinement:
 
 
 def capabilities_of(container: Object) -> tuple[str, ...]:
-    """Work out what root may do in a container: what runtimes give to every one, less and more as it says."""
+    """Return the capabilities of root in a container: the default ones, less those dropped, plus those added."""
     context = container.get("securityContext") or {}
     if context.get("privileged"):
-        return (EVERYTHING,)
-    wish = context.get("capabilities") or {}
-    added, dropped = (tuple(map(_full_name, wish.get(word) or ())) for word in ("add", "drop"))
-    given = (EVERYTHING,) if EVERYTHING in added else (() if EVERYTHING in dropped else USUAL)
-    return tuple(dict.fromkeys(each for each in (*given, *added) if each not in dropped or each in added))
+        return (ALL,)
+    changes = context.get("capabilities") or {}
+    added, dropped = (tuple(map(_full_name, changes.get(field) or ())) for field in ("add", "drop"))
+    defaults = (ALL,) if ALL in added else (() if ALL in dropped else DEFAULT_CAPABILITIES)
+    return tuple(dict.fromkeys(name for name in (*defaults, *added) if name not in dropped or name in added))
 
 
 def _full_name(capability: str) -> str:
     name = str(capability).upper()
-    return name if name == EVERYTHING or name.startswith("CAP_") else f"CAP_{name}"
+    return name if name == ALL or name.startswith("CAP_") else f"CAP_{name}"
 
 
 def user_of(pod: Object, container: Object, host: Host) -> User | None:
-    """Work out who a container runs as; CannotStart when the agent cannot become that user."""
+    """Return the user of a container; None for the agent's own. CannotStart when the agent cannot become that user."""
     context: dict[str, Any] = {
         **(pod["spec"].get("securityContext") or {}),
         **(container.get("securityContext") or {}),
@@ -114,37 +112,35 @@ def user_of(pod: Object, container: Object, host: Host) -> User | None:
     _refuse_root(pod, container, host, uid=uid if context.get("runAsNonRoot") else 1)
     if uid is None and gid is None and not (groups and host.is_root):
         return None
-    wanted = User(
+    user = User(
         uid=host.uid if uid is None else int(uid),
         gid=(0 if host.is_root else host.gid) if gid is None else int(gid),
         groups=groups if host.is_root else (),
     )
-    if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
-        said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
-        raise CannotStart("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
-    return wanted if host.is_root else None
+    if not host.is_root and user != User(uid=host.uid, gid=host.gid):
+        problem = f"runAsUser {user.uid} and runAsGroup {user.gid} need a node agent that runs as root"
+        raise CannotStart(CONFIG_ERROR, f"{problem}; this one runs as {host.uid}:{host.gid}")
+    return user if host.is_root else None
 
 
 def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> None:
-    """Refuse, in a kubelet's words, a container that must not be root and would be."""
+    """Refuse a container that must not run as root and would, with a kubelet's messages."""
     where = f'(pod: "{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})", container: {container["name"]})'
     if uid == 0:
-        said = f"container's runAsUser breaks non-root policy {where}"
-        raise CannotStart("CreateContainerConfigError", said)
+        raise CannotStart(CONFIG_ERROR, f"container's runAsUser breaks non-root policy {where}")
     if uid is None and host.is_root:
-        said = f"container has runAsNonRoot and image will run as root {where}"
-        raise CannotStart("CreateContainerConfigError", said)
+        raise CannotStart(CONFIG_ERROR, f"container has runAsNonRoot and image will run as root {where}")
 
 
 def groups_of(pod: Object) -> tuple[int, ...]:
-    """Give the groups that all containers of a pod are in: that of its volumes first."""
+    """Return the supplementary groups of a pod's containers, fsGroup first."""
     context = pod["spec"].get("securityContext") or {}
     first = () if context.get("fsGroup") is None else (int(context["fsGroup"]),)
     return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
 
 
 def oom_score_of(pod: Object, container: Object, host: Host) -> int:
-    """Return the oom_score_adj of a container: by its pod's class, and the less the more memory it requests."""
+    """Return the oom_score_adj of a container: by its pod's QoS class, and lower the more memory it requests."""
     kind = qos_class(pod)
     if kind == "Guaranteed":
         return GUARANTEED_SCORE
@@ -154,11 +150,11 @@ def oom_score_of(pod: Object, container: Object, host: Host) -> int:
     amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     request = parse(amounts["memory"]) if "memory" in amounts else Decimal(0)
     score = 1000 - int(1000 * request / max(host.memory_bytes, 1))
-    return min(max(score, LEAST_BURSTABLE), MOST_BURSTABLE)
+    return min(max(score, MIN_BURSTABLE), MAX_BURSTABLE)
 
 
 def masks(host: Host) -> Iterator[str]:
-    """Spell what covers /proc and /sys, as options of bubblewrap."""
+    """Yield the options of bubblewrap that cover paths in /proc and /sys."""
     for path in host.read_only_paths:
         yield from ("--ro-bind", path, path)
     for path in host.masked_files:
@@ -171,31 +167,31 @@ def filter_of(confinement: Confinement, capabilities: Iterable[str], host: Host)
     """Return the system call filter of a container, in hexadecimal digits; empty when there is none."""
     if not confinement.has_filter or not host.has_seccomp:
         return ""
-    # Without root nobody has a capability, whatever is asked for.
-    given = tuple(capabilities) if host.is_root else ()
-    return seccomp.filter_for(dict(host.facts).get("architecture", ""), given).hex()
+    # Without root a container has no capabilities.
+    effective = tuple(capabilities) if host.is_root else ()
+    return seccomp.filter_for(dict(host.facts).get("architecture", ""), effective).hex()
 
 
 def path_in_sandbox(path: str, field: str) -> str:
-    """Return a path of a container without `..`; CannotStart when it leads through links of the kernel.
+    """Return a path of a container without `..`; CannotStart when it is in a folder of kernel links.
 
-    While bubblewrap makes a sandbox, the machine's root is still in reach: `..` and the links in /proc lead there.
+    While bubblewrap sets up a sandbox, `..` and the links in /proc still lead to the host's root.
     """
     if "\0" in path:
         raise CannotStart(CONFIG_ERROR, f"{field} {path!r} must not contain a NUL character")
     place = PurePosixPath("/" + posixpath.normpath(f"/{path}").lstrip("/"))
-    if folder := next((each for each in KERNEL_LINKS if place.is_relative_to(each)), ""):
-        raise CannotStart(CONFIG_ERROR, f"{field} {path!r} must not be {folder} or lie in it; choose another path")
+    if folder := next((link for link in KERNEL_LINKS if place.is_relative_to(link)), ""):
+        raise CannotStart(CONFIG_ERROR, f"{field} {path!r} must not be {folder} or inside of it; choose another path")
     return str(place)
 
 
 def private_in(shown: Iterable[str], host: Host) -> tuple[str, ...]:
-    """Return the private folders that lie in one of the folders a container sees."""
+    """Return the private folders inside of the folders that a container sees."""
     places = tuple(PurePosixPath(folder) for folder in shown)
     folders = (PurePosixPath(folder) for folder in host.private_folders)
     return tuple(str(folder) for folder in folders if any(folder.is_relative_to(place) for place in places))
 
 
 def is_private(path: PurePosixPath, host: Host) -> bool:
-    """Tell whether a path lies in a folder that no container may see."""
+    """Tell whether a path is in a folder that no container may see."""
     return any(path.is_relative_to(folder) for folder in host.private_folders)

@@ -1,4 +1,4 @@
-"""What a container inherits from its shim: keyring, bounds on capabilities and processes, OOM score; stdlib only."""
+"""Limits that a shim sets on its container: cgroup, capabilities, processes, OOM score, keyring; stdlib only."""
 
 import contextlib
 import ctypes
@@ -13,7 +13,7 @@ from typing import Any
 PR_CAPBSET_DROP, CAPABILITY_VERSION = 24, 0x20080522
 KEYCTL = {"x86_64": 250, "aarch64": 219}.get(os.uname().machine)
 JOIN_SESSION_KEYRING = 1
-# As the kernel numbers them.
+# In the kernel's order.
 CAPABILITIES = tuple(
     f"CAP_{name}"
     for name in (
@@ -25,65 +25,72 @@ CAPABILITIES = tuple(
         "CHECKPOINT_RESTORE",
     )
 )
-MOST_CAPABILITIES = 64
+MAX_CAPABILITIES = 64
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-@contextlib.contextmanager
-def confined(wanted: dict[str, Any]) -> Iterator[None]:
-    """Take on what a container is to inherit, and be spared by the kernel again afterwards.
+def check_result(result: int, subject: str) -> None:
+    """Raise OSError about the subject if a call of the C library failed."""
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), subject)
 
-    The shim does this to itself, because a process between it and bubblewrap would cost each start milliseconds. It
-    keeps its own rights: the bounding set matters to programs that are executed only.
+
+@contextlib.contextmanager
+def confined(limits: dict[str, Any]) -> Iterator[None]:
+    """Set the limits that a program started meanwhile inherits; only the shim's OOM score is restored.
+
+    The shim sets them on itself, because a process between it and bubblewrap would cost each start milliseconds. It
+    keeps its own capabilities: the bounding set only matters to programs that are executed.
     """
     leave_session_keyring()
-    if (processes := wanted.get("processes")) is not None:
+    if (processes := limits.get("processes")) is not None:
         limit_processes(processes)
-    if (kept := wanted.get("capabilities")) is not None:
-        bound_capabilities(kept)
-    before = set_oom_score(wanted.get("oomScore"))
+    if (capabilities := limits.get("capabilities")) is not None:
+        bound_capabilities(capabilities)
+    score = set_oom_score(limits.get("oomScore"))
     try:
         yield
     finally:
-        set_oom_score(before)
+        set_oom_score(score)
 
 
 def set_oom_score(score: int | None) -> int | None:
-    """Have the kernel end this process earlier or later than others when memory runs out; give what it was before."""
+    """Set the oom_score_adj of this process, and return the previous one; None changes nothing."""
     if score is None:
         return None
     with contextlib.suppress(OSError):
         file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
         try:
-            before = int(os.pread(file, 64, 0))
+            previous = int(os.pread(file, 64, 0))
             os.pwrite(file, str(score).encode(), 0)
-            return before
+            return previous
         finally:
             os.close(file)
     return None
 
 
 def leave_session_keyring() -> None:
-    """Have an empty keyring of its own instead of the one that the machine's processes share.
+    """Join a new, empty session keyring instead of the one that the host's processes share.
 
-    A kernel without keyrings, or a user who has as many as he may, changes nothing: containers cannot ask for keys.
+    An error (no keyrings in the kernel, or the user's quota) is ignored: containers cannot ask for keys anyway.
     """
     if KEYCTL is not None:
         libc.syscall(KEYCTL, JOIN_SESSION_KEYRING, None)
 
 
 def limit_processes(count: int) -> None:
-    """Let nobody below this process start more processes than the user of this process may have in all."""
+    """Limit the number of processes that the user of this process may have in all, for it and its descendants."""
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
-def bound_capabilities(kept: list[str]) -> None:
-    """Drop all other capabilities from the bounding set, and have bubblewrap inherit what it needs to begin with.
+def bound_capabilities(capabilities: list[str]) -> None:
+    """Drop all other capabilities from the bounding set, and let bubblewrap inherit those that it needs.
 
-    bubblewrap narrows what it inherited by itself before it starts the program, and leaves the bounding set alone.
+    bubblewrap drops inherited capabilities before it starts the program, but leaves the bounding set alone.
     """
     head, data = struct.pack("Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
     if libc.capget(head, data) != 0:
@@ -92,43 +99,43 @@ def bound_capabilities(kept: list[str]) -> None:
     libc.capset(
         head, struct.pack("6I", effective, permitted, permitted, more_effective, more_permitted, more_permitted)
     )
-    numbers = {CAPABILITIES.index(name) for name in kept if name in CAPABILITIES}
-    for number in range(MOST_CAPABILITIES):
+    numbers = {CAPABILITIES.index(name) for name in capabilities if name in CAPABILITIES}
+    for number in range(MAX_CAPABILITIES):
         if number not in numbers and libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
-            return  # The kernel knows no more.
+            return  # The kernel has no more.
 
 
 class Cgroup:
-    """Folders in the kernel's tree that hold a container to its limits; one per controller, or one for all."""
+    """The cgroups of one container: one folder per controller, or one for all."""
 
     def __init__(self, intent: dict[str, Any]) -> None:
-        self._folders = [str(each) for each in intent["folders"]]
+        self._folders = [str(folder) for folder in intent["folders"]]
         self._settings = [(str(path), str(value)) for path, value in intent["settings"]]
         self._kills = Path(intent["kills"])
         self._procs = str(intent["procs"])
-        # Whether the shim may be in the groups for the moment in which it starts the program.
-        self.takes_guests = bool(intent.get("homes"))
-        self._homes = [str(each) for each in intent.get("homes", ())]
+        self._homes = [str(folder) for folder in intent.get("homes", ())]
+        # Whether the shim may join the cgroups while it starts the program.
+        self.is_open_to_shim = bool(self._homes)
 
-    def make(self) -> None:
-        """Make the folders and write the limits; OSError says which one the kernel refuses."""
+    def create(self) -> None:
+        """Create the cgroups and write their limits; OSError names the one that the kernel refuses."""
         for folder in self._folders:
-            # Not through Path, as below: every start does this.
+            # Without Path, here and below, because every start does this.
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder)  # noqa: PTH102
         for path, value in self._settings:
-            # Swap is counted only where the kernel was told to; without swap there is nothing to limit.
+            # A kernel without swap accounting has no file for its limit.
             with contextlib.suppress(FileNotFoundError):
                 _write(path, value.encode())
 
     def join(self) -> None:
-        """Put the calling process, and with it all it will start, under the limits."""
+        """Move the calling process, and so all that it will start, into the cgroups."""
         for folder in self._folders:
             self._enter(folder)
 
     @contextlib.contextmanager
-    def guest(self) -> Iterator[None]:
-        """Have what is started meanwhile under the limits, and the calling process only for so long."""
+    def visit(self) -> Iterator[None]:
+        """Start processes in the cgroups meanwhile; the calling process leaves them again."""
         try:
             self.join()
             yield
@@ -140,14 +147,14 @@ class Cgroup:
         _write(f"{folder}/{self._procs}", b"0")
 
     def has_killed(self) -> bool:
-        """Tell whether the kernel ended a process here because memory ran out."""
+        """Tell whether the kernel killed a process here because memory ran out."""
         with contextlib.suppress(OSError):
-            found = re.search(r"^oom_kill (\d+)$", self._kills.read_text(), re.MULTILINE)
-            return found is not None and int(found[1]) > 0
+            match = re.search(r"^oom_kill (\d+)$", self._kills.read_text(), re.MULTILINE)
+            return match is not None and int(match[1]) > 0
         return False
 
     def remove(self) -> bool:
-        """Remove the folders; False when one still holds a process. Such a one is swept when the agent starts next."""
+        """Remove the cgroups; False when one still has a process. The agent removes such a one at its next start."""
         for folder in self._folders:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # noqa: PTH106

@@ -1,4 +1,4 @@
-"""The sandbox of one container, as options of bubblewrap: what it sees, who it is, and what it runs."""
+"""The sandbox of one container as options of bubblewrap, and the same container without a sandbox."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,136 +9,134 @@ from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.images import Environment
 from paceline.node.runtime import confinement, subreaper
-from paceline.node.runtime.confinement import BECOMING, CONFINED, EVERYTHING, Confinement, User
+from paceline.node.runtime.confinement import ALL, CONFINED, SET_USER, Confinement, User
 from paceline.node.runtime.env import CONFIG_ERROR
-from paceline.node.runtime.shim import PLAIN_END
+from paceline.node.runtime.shim import SUBREAPER_KILL
 from paceline.node.volumes.volumes import VolumeMount
 
-# Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
+# Folders of the host's /etc that every container sees read-only, where they exist.
 SHARED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "ld.so.conf.d", "pki", "ssl")
-# The same for single files, which are copied if they are small: of all that a sandbox is made of, mounts take longest.
+# The same for files, which are copied if they are small: mounts take longest in the set-up of a sandbox.
 COPIED_ETC = (
     *("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "nsswitch.conf", "protocols", "services", "timezone"),
 )
 RESOLVER = "/etc/resolv.conf"
-# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
-# volume (`root`, `subPath`), which the shim opens by handle; or a place in a volume (`inside`), which it looks at.
-Word = str | dict[str, str]
+# An argument of bubblewrap, or an entry that the shim expands: a file (`place`, and `text` or `source`), a subPath of a
+# volume (`root`, `subPath`), which it opens by handle, or a path in a volume (`inside`), which it checks.
+Option = str | dict[str, str]
 MESSAGE = "/dev/termination-log"
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - in the sandbox, as the two below
-SCRATCH, LASTING_SCRATCH = "/tmp", "/var/tmp"  # noqa: S108
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - in the sandbox, like the two below
+TMP, VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """A folder of the machine that mounts need a place in: its own entries are shown one by one, around them."""
+class MountParent:
+    """A read-only host folder that lacks a mount point: replaced by a tmpfs with binds of its entries."""
 
     folder: str
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """Everything that the sandbox of one container is made from."""
+class ContainerConfig:
+    """Everything that the sandbox of one container is made from, as in CRI's ContainerConfig."""
 
     hostname: str
     environment: Environment
     env: tuple[tuple[str, str], ...]
     command: tuple[str, ...]
     mounts: tuple[VolumeMount, ...]
-    # The pod's hosts file, and the file for the container's last words.
+    # The pod's hosts file, and the file of the termination message.
     hosts: Path
     message: Path
     message_path: str = MESSAGE
     working_dir: str = ""
     user: User | None = None
-    openings: tuple[Opening, ...] = ()
+    mount_parents: tuple[MountParent, ...] = ()
     is_read_only: bool = False
-    # The list of name servers, where it is not the machine's own.
+    # The resolv.conf, where it is not the host's.
     resolver: str = ""
-    # Folders of the machine that are seen at the place of others: (folder, place).
+    # Host folders that are bound over others: (folder, place).
     views: tuple[tuple[str, str], ...] = ()
-    # What root may do in the container, in the kernel's words; where the agent is no root, nobody may anything.
+    # Capabilities of root in the container; they have no effect when the agent is not root.
     capabilities: tuple[str, ...] = ()
-    # Device nodes of the machine that the container sees, beside those that every sandbox has.
+    # Device nodes of the host, besides those of every sandbox.
     devices: tuple[str, ...] = ()
-    # What of the default confinement it has.
     confinement: Confinement = CONFINED
 
 
-def openings_of(
+def mount_parents_of(
     targets: Iterable[str], read_only: Iterable[str], files: Files, *, private: Iterable[str] = ()
-) -> tuple[Opening, ...]:
-    """Find the folders in which places for mounts are missing, and which cannot be written to.
+) -> tuple[MountParent, ...]:
+    """Return the read-only folders in which mount points are missing.
 
-    Nothing is opened that the sandbox does not show anyway: a path with `..`, a link, or a path into a private folder
-    would otherwise show the machine's own folder there.
+    Only folders that the sandbox shows anyway: otherwise a path with `..`, a link, or a path into a private folder
+    would show the host's folder there.
     """
     closed, hidden = tuple(read_only), tuple(private)
-    found: dict[str, Opening] = {}
+    parents: dict[str, MountParent] = {}
     for target in targets:
         path = PurePosixPath(target)
-        if not any(path.is_relative_to(each) for each in closed) or files.exists(Path(path)):
+        if not any(path.is_relative_to(folder) for folder in closed) or files.exists(Path(path)):
             continue
-        above = next(each for each in path.parents if files.exists(Path(each)))
-        # A link is opened where it leads to: that is what the sandbox shows too.
-        real = files.resolve(Path(above))
-        shown = [place for place in (files.resolve(Path(each)) for each in closed) if real.is_relative_to(place)]
+        ancestor = next(folder for folder in path.parents if files.exists(Path(folder)))
+        # A link is resolved, as in the sandbox.
+        real = files.resolve(Path(ancestor))
+        shown = [place for place in (files.resolve(Path(folder)) for folder in closed) if real.is_relative_to(place)]
         if not shown or any(_is_hidden(real, shown, folder) for folder in hidden):
             continue
-        folder = str(real)
-        found[folder] = Opening(folder=folder, names=files.names(Path(folder)))
-    return tuple(found[folder] for folder in sorted(found))
+        parents[str(real)] = MountParent(folder=str(real), names=files.names(real))
+    return tuple(parents[folder] for folder in sorted(parents))
 
 
 def _is_hidden(path: Path, shown: Iterable[Path], private: str) -> bool:
-    """Tell whether a path lies in a private folder, and in none of the folders in that which are shown all the same."""
+    """Tell whether a path is in a private folder, and in none of its subfolders that are shown all the same."""
     return path.is_relative_to(private) and not any(place.is_relative_to(private) for place in shown)
 
 
 def passwd_text(user: User) -> str:
-    """Write a passwd file in which the container finds itself."""
-    own = "" if user.uid == 0 else f"user:x:{user.uid}:{user.gid}:user:{SCRATCH}:/bin/sh\n"
-    return f"root:x:0:0:root:/root:/bin/sh\n{own}nobody:x:65534:65534:nobody:/:/bin/false\n"
+    """Return a passwd file with the container's user."""
+    entry = "" if user.uid == 0 else f"user:x:{user.uid}:{user.gid}:user:{TMP}:/bin/sh\n"
+    return f"root:x:0:0:root:/root:/bin/sh\n{entry}nobody:x:65534:65534:nobody:/:/bin/false\n"
 
 
 def group_text(user: User) -> str:
-    """Write a group file in which the container finds itself."""
-    own = "" if user.gid == 0 else f"user:x:{user.gid}:\n"
-    return f"root:x:0:\n{own}nogroup:x:65534:\n"
+    """Return a group file with the container's group."""
+    entry = "" if user.gid == 0 else f"user:x:{user.gid}:\n"
+    return f"root:x:0:\n{entry}nogroup:x:65534:\n"
 
 
-def options(launch: Launch, host: Host) -> tuple[Word, ...]:
+def options(config: ContainerConfig, host: Host) -> tuple[Option, ...]:
     """Spell the sandbox. Later options lie over earlier ones, so the user's mounts come last."""
     return tuple(
         word
         for part in (
             _machine(host),
-            _views(launch),
-            _etc(launch, host),
+            _views(config),
+            _etc(config, host),
             _memory(),
-            _masks(launch, host),
-            _environment(launch, host),
-            _openings(launch, host),
-            _devices(launch),
-            _mounts(launch),
-            _closing(launch),
-            _isolation(launch, host),
-            _env(launch, host),
+            _masks(config, host),
+            _environment(config, host),
+            _openings(config, host),
+            _devices(config),
+            _mounts(config),
+            _read_only(config),
+            _isolation(config, host),
+            _env(config, host),
         )
         for word in part
     )
 
 
-def command(launch: Launch, host: Host) -> tuple[str, ...]:
+def command(config: ContainerConfig, host: Host) -> tuple[str, ...]:
     """Spell what is executed in the sandbox, as the user it is to run as."""
-    user = launch.user
+    user = config.user
     if user is None:
-        return launch.command
+        return config.command
     groups = ("--groups", ",".join(map(str, user.groups))) if user.groups else ("--clear-groups",)
-    kept = ",".join(("-all", *(f"+{each.removeprefix('CAP_').lower()}" for each in launch.capabilities)))
+    kept = ",".join(("-all", *(f"+{each.removeprefix('CAP_').lower()}" for each in config.capabilities)))
     become = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--bounding-set", kept, "--")
-    return (host.setpriv, *become, *launch.command)
+    return (host.setpriv, *become, *config.command)
 
 
 def _machine(host: Host) -> Iterator[str]:
@@ -153,99 +151,99 @@ def _machine(host: Host) -> Iterator[str]:
         yield from ("--dir", folder)
 
 
-def _views(launch: Launch) -> Iterator[str]:
-    """A container's own limits, where programs look for them."""
-    for folder, place in launch.views:
+def _views(config: ContainerConfig) -> Iterator[str]:
+    """Yield the binds of the container's cgroups, where programs look up their limits."""
+    for folder, place in config.views:
         yield from ("--ro-bind", folder, place)
 
 
-def _environment(launch: Launch, host: Host) -> Iterator[str]:
-    """The environment's folders, after the scratch memory: they may lie anywhere, below /tmp too."""
-    for folder in launch.environment.folders:
-        if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
+def _environment(config: ContainerConfig, host: Host) -> Iterator[str]:
+    """Yield the environment's folders, after /tmp, because they may be in it."""
+    for folder in config.environment.folders:
+        if not any(PurePosixPath(folder).is_relative_to(shown) for shown in host.folders):
             yield from (*_parents(folder), "--ro-bind", folder, folder)
-    yield from _covers((*host.folders, *launch.environment.folders), launch, host)
+    yield from _covers((*host.folders, *config.environment.folders), config, host)
 
 
-def _covers(shown: Iterable[str], launch: Launch, host: Host) -> Iterator[str]:
-    """Cover the private folders in what is shown, and show the environment's own folders there again."""
+def _covers(shown: Iterable[str], config: ContainerConfig, host: Host) -> Iterator[str]:
+    """Cover the private folders in the shown ones, and show the environment's folders in these again."""
     covered = confinement.private_in(shown, host)
     for folder in covered:
         yield from ("--tmpfs", folder)
-    for folder in launch.environment.folders:
+    for folder in config.environment.folders:
         if any(PurePosixPath(folder).is_relative_to(place) for place in covered):
             yield from (*_parents(folder), "--ro-bind", folder, folder)
 
 
 def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
-    """Name the folders that a container sees and cannot write to."""
+    """Return the folders that a container sees but cannot write to."""
     return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in SHARED_ETC))
 
 
-def _openings(launch: Launch, host: Host) -> Iterator[str]:
-    for opening in launch.openings:
-        yield from ("--tmpfs", opening.folder)
-        paths = [f"{opening.folder}/{name}" for name in opening.names]
+def _openings(config: ContainerConfig, host: Host) -> Iterator[str]:
+    for parent in config.mount_parents:
+        yield from ("--tmpfs", parent.folder)
+        paths = [f"{parent.folder}/{name}" for name in parent.names]
         for path in paths:
             yield from ("--ro-bind-try", path, path)
-        yield from _covers(paths, launch, host)
+        yield from _covers(paths, config, host)
 
 
-def _closing(launch: Launch) -> Iterator[str]:
-    """Let nothing be written beside the mounts, if so asked for; shared memory is no part of the root."""
-    if launch.is_read_only:
-        targets = {mount.target for mount in launch.mounts}
-        for folder in (SCRATCH, "/"):
+def _read_only(config: ContainerConfig) -> Iterator[str]:
+    """Make everything but the mounts read-only, if requested; shared memory is not part of the root."""
+    if config.is_read_only:
+        targets = {mount.target for mount in config.mounts}
+        for folder in (TMP, "/"):
             if folder not in targets:
                 yield from ("--remount-ro", folder)
 
 
 def _parents(path: str) -> Iterator[str]:
-    """Make the folders above a place: those that bubblewrap makes by itself may be closed to other users."""
+    """Create the folders above a path: other users may not enter those that bubblewrap creates implicitly."""
     for folder in reversed(PurePosixPath(path).parents[:-1]):
         yield from ("--dir", str(folder))
 
 
-def _etc(launch: Launch, host: Host) -> Iterator[Word]:
+def _etc(config: ContainerConfig, host: Host) -> Iterator[Option]:
     for name in SHARED_ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in COPIED_ETC:
         yield {"place": f"/etc/{name}", "source": f"/etc/{name}"}
-    user = launch.user or User(uid=host.uid, gid=host.gid)
-    own = {"group": group_text(user), "hostname": f"{launch.hostname}\n", "passwd": passwd_text(user)}
-    for name, text in own.items():
+    user = config.user or User(uid=host.uid, gid=host.gid)
+    generated = {"group": group_text(user), "hostname": f"{config.hostname}\n", "passwd": passwd_text(user)}
+    for name, text in generated.items():
         yield {"place": f"/etc/{name}", "text": text}
     # These change while the container runs.
-    yield from ("--ro-bind", str(launch.hosts), "/etc/hosts")
-    yield from ("--ro-bind-try", launch.resolver or RESOLVER, RESOLVER)
+    yield from ("--ro-bind", str(config.hosts), "/etc/hosts")
+    yield from ("--ro-bind-try", config.resolver or RESOLVER, RESOLVER)
 
 
 def _memory() -> Iterator[str]:
-    """Memory that behaves as folders.
+    """Yield the in-memory file systems.
 
-    Shared memory may grow to half of the machine's, as the kernel has it, and not to the 64 MiB of container runtimes:
-    loaders of training data fill that at once and die of signal 7. An emptyDir of medium Memory at its place sizes it.
+    Shared memory has the kernel's limit of half of the memory, not the 64 MiB of container runtimes, which data loaders
+    of trainings fill at once and then die with SIGBUS. An emptyDir of medium Memory at its path sets another size.
     """
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", SHARED_MEMORY)
-    yield from ("--perms", "1777", "--tmpfs", SCRATCH, "--perms", "1777", "--dir", LASTING_SCRATCH)
+    yield from ("--perms", "1777", "--tmpfs", TMP, "--perms", "1777", "--dir", VAR_TMP)
 
 
-def _masks(launch: Launch, host: Host) -> Iterator[Word]:
-    if launch.confinement.has_masks:
+def _masks(config: ContainerConfig, host: Host) -> Iterator[Option]:
+    if config.confinement.has_masks:
         yield from confinement.masks(host)
-    if text := confinement.filter_of(launch.confinement, launch.capabilities, host):
+    if text := confinement.filter_of(config.confinement, config.capabilities, host):
         yield {"filter": text}
 
 
-def _devices(launch: Launch) -> Iterator[str]:
-    for path in launch.devices:
+def _devices(config: ContainerConfig) -> Iterator[str]:
+    for path in config.devices:
         yield from (*_parents(path), "--dev-bind", path, path)
 
 
-def _mounts(launch: Launch) -> Iterator[Word]:
-    yield from ("--bind", str(launch.message), launch.message_path)
-    for mount in launch.mounts:
-        yield from _way(mount.target, launch)
+def _mounts(config: ContainerConfig) -> Iterator[Option]:
+    yield from ("--bind", str(config.message), config.message_path)
+    for mount in config.mounts:
+        yield from _check_path(mount.target, config)
         if mount.source is None:
             size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
@@ -257,101 +255,106 @@ def _mounts(launch: Launch) -> Iterator[Word]:
                 yield {"bind": how, "place": mount.target, **where}
             else:
                 yield from (how, str(mount.source), mount.target)
-    if launch.working_dir:
-        yield from _way(launch.working_dir, launch)
-        yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
+    if config.working_dir:
+        yield from _check_path(config.working_dir, config)
+        yield from ("--dir", config.working_dir, "--chdir", config.working_dir)
     else:
         yield from ("--chdir", "/")
 
 
-def _way(place: str, launch: Launch) -> Iterator[Word]:
-    """Have the shim look at the way to a place in a volume: containers may have put links there."""
+def _check_path(place: str, config: ContainerConfig) -> Iterator[Option]:
+    """Make the shim check a path inside of a volume, where containers may have put links."""
     path = PurePosixPath(place)
-    around = [mount for mount in launch.mounts if mount.target != place and path.is_relative_to(mount.target)]
-    nearest = max(around, key=lambda mount: len(PurePosixPath(mount.target).parts), default=None)
-    # Memory is empty when the sandbox is made.
+    enclosing = [mount for mount in config.mounts if mount.target != place and path.is_relative_to(mount.target)]
+    nearest = max(enclosing, key=lambda mount: len(PurePosixPath(mount.target).parts), default=None)
+    # A volume in memory is empty when the sandbox is created.
     if nearest is not None and nearest.source is not None:
         where = {"root": str(nearest.volume.source), "subPath": nearest.sub_path, "volume": nearest.name}
         yield {"inside": str(path.relative_to(nearest.target)), "place": place, **where}
 
 
-def _isolation(launch: Launch, host: Host) -> Iterator[str]:
-    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", launch.hostname)
-    # A session of its own: a program that signals its whole process group must not reach its keeper.
+def _isolation(config: ContainerConfig, host: Host) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", config.hostname)
+    # A new session: a program that signals its process group must not reach the shim.
     yield from ("--die-with-parent", "--new-session")
     if host.is_root:
         yield from ("--cap-drop", "ALL")
-        becoming = BECOMING if launch.user is not None else ()
-        for each in dict.fromkeys((*launch.capabilities, *becoming)):
-            yield from ("--cap-add", each)
+        for capability in _bwrap_capabilities(config):
+            yield from ("--cap-add", capability)
 
 
-def process_of(launch: Launch, host: Host) -> dict[str, Any]:
-    """Say what the shim does to its child before that becomes bubblewrap."""
-    becoming = BECOMING if launch.user is not None else ()
-    kept = tuple(dict.fromkeys((*launch.capabilities, *becoming)))
+def _bwrap_capabilities(config: ContainerConfig) -> tuple[str, ...]:
+    """Return the container's capabilities and those that it takes to become its user."""
+    return tuple(dict.fromkeys((*config.capabilities, *(SET_USER if config.user is not None else ()))))
+
+
+def process_of(config: ContainerConfig, host: Host) -> dict[str, Any]:
+    """Return the limits that the shim sets before it starts bubblewrap."""
+    capabilities = _bwrap_capabilities(config)
     return {
-        "oomScore": launch.confinement.oom_score,
-        # Beyond these nobody in the container can ever have any.
-        "capabilities": None if EVERYTHING in kept or not host.is_root else kept,
-        # Where there are no control groups to count them by.
+        "oomScore": config.confinement.oom_score,
+        # No process of the container can ever have others.
+        "capabilities": None if ALL in capabilities or not host.is_root else capabilities,
+        # Where there are no cgroups to limit them.
         "processes": host.pids_limit if host.cgroups is None and not host.is_root else None,
     }
 
 
-def variables(launch: Launch, host: Host) -> dict[str, str]:
-    """Give the whole environment of a container: what every one has, its image's, its own."""
-    uid = launch.user.uid if launch.user else host.uid
-    image = {
-        "PATH": ":".join(launch.environment.path),
-        "HOME": "/root" if uid == 0 else SCRATCH,
+def variables(config: ContainerConfig, host: Host) -> dict[str, str]:
+    """Return all variables of a container: common ones, those of its environment, its own."""
+    uid = config.user.uid if config.user else host.uid
+    common = {
+        "PATH": ":".join(config.environment.path),
+        "HOME": "/root" if uid == 0 else TMP,
         "LANG": "C.UTF-8",
-        "HOSTNAME": launch.hostname,
+        "HOSTNAME": config.hostname,
     }
-    return image | dict(launch.environment.env) | dict(launch.env)
+    return common | dict(config.environment.env) | dict(config.env)
 
 
-def _env(launch: Launch, host: Host) -> Iterator[str]:
+def _env(config: ContainerConfig, host: Host) -> Iterator[str]:
     yield "--clearenv"
-    for name, value in variables(launch, host).items():
+    for name, value in variables(config, host).items():
         yield from ("--setenv", name, value)
 
 
-WHY = "the cluster was started with --no-sandbox; `paceline down`, then `paceline up --sandbox`, would have it"
-# What is given to every pod, and missed by few.
-UNASKED = "/var/run/secrets/kubernetes.io/"
+NO_SANDBOX = (
+    "the cluster was started with --no-sandbox; to use a sandbox: `paceline down`, then `paceline up --sandbox`"
+)
+# Every pod has this mount, and few need it.
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/"
 
 
-def unsandboxed_intent(launch: Launch, host: Host) -> dict[str, Any]:
-    """Say what the shim starts in place of bubblewrap; CannotStart when the container needs one."""
-    if said := "; ".join(_lacking(launch)):
-        raise CannotStart(CONFIG_ERROR, f"{said}: {WHY}")
+def unsandboxed_intent(config: ContainerConfig, host: Host) -> dict[str, Any]:
+    """Return what the shim starts instead of bubblewrap; CannotStart when the container needs a sandbox."""
+    if problems := "; ".join(_sandbox_needs(config)):
+        raise CannotStart(CONFIG_ERROR, f"{problems}: {NO_SANDBOX}")
     return {
         "launcher": ["-I", "-S", subreaper.__file__],
-        "argv": [host.python, "--", *command(launch, host)],
-        "options": tuple(_unsandboxed_options(launch, host)),
-        "endSignal": PLAIN_END,
+        "argv": [host.python, "--", *command(config, host)],
+        "options": tuple(_unsandboxed_options(config, host)),
+        "endSignal": SUBREAPER_KILL,
     }
 
 
-def _unsandboxed_options(launch: Launch, host: Host) -> Iterator[str]:
-    yield from ("--chdir", launch.working_dir or "/")
-    for name, value in variables(launch, host).items():
+def _unsandboxed_options(config: ContainerConfig, host: Host) -> Iterator[str]:
+    yield from ("--chdir", config.working_dir or "/")
+    for name, value in variables(config, host).items():
         yield from ("--setenv", name, value)
 
 
-def _lacking(launch: Launch) -> Iterator[str]:
-    for mount in launch.mounts:
-        if not _is_there(mount):
-            how = "read-only at" if mount.read_only else "at"
-            yield f"volume {mount.name!r} cannot be mounted {how} {mount.target} without a sandbox"
-    if launch.is_read_only:
-        yield "readOnlyRootFilesystem cannot be had without a sandbox"
+def _sandbox_needs(config: ContainerConfig) -> Iterator[str]:
+    for mount in config.mounts:
+        if not _is_in_place(mount):
+            mode = "read-only at" if mount.read_only else "at"
+            yield f"volume {mount.name!r} cannot be mounted {mode} {mount.target} without a sandbox"
+    if config.is_read_only:
+        yield "readOnlyRootFilesystem needs a sandbox"
 
 
-def _is_there(mount: VolumeMount) -> bool:
-    """Tell whether a program finds a volume at its place anyway: a folder of the machine under its own name."""
-    if mount.target.startswith(UNASKED):
+def _is_in_place(mount: VolumeMount) -> bool:
+    """Tell whether a volume is at its mount path without a mount: a host folder with the same path."""
+    if mount.target.startswith(SERVICE_ACCOUNT):
         return True
     if mount.source is None:
         return mount.target == SHARED_MEMORY

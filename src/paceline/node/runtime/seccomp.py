@@ -2,7 +2,7 @@
 
 The list follows the default profiles of container runtimes: a denied call answers EPERM, clone3 answers ENOSYS (the C
 library then uses clone, whose flags a filter can read), and programs of a foreign architecture are killed. A capability
-opens the calls that are of use with it only. See docs/decisions/0020-a-system-call-filter-of-our-own.md.
+permits the calls that need it. See docs/decisions/0020-a-system-call-filter-of-our-own.md.
 """
 
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 
 EVERY_CAPABILITY = "ALL"
-# Where the kernel puts the number of a call, its architecture and the lower half of an argument (little-endian).
+# Offsets of a call's number, its architecture and the lower half of its first argument (little-endian).
 NUMBER, ARCHITECTURE, ARGUMENTS, ARGUMENT_BYTES = 0, 4, 16, 8
 LOAD, RETURN, JUMP, IF_EQUAL, IF_AT_LEAST, IF_ANY_BIT = 0x20, 0x06, 0x05, 0x15, 0x35, 0x45
 GROUP = 8
@@ -26,7 +26,7 @@ TERMINAL_INPUT, TERMINAL_SELECTION = 0x5412, 0x541C
 VSOCK = 40
 PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 
-# Each call: its number on x86-64 and on arm64 (None: it is not there), and the capabilities that open it.
+# For each call its number on x86-64 and on arm64 (None: it does not exist), and the capabilities that permit it.
 Call = tuple[int | None, int | None, tuple[str, ...]]
 _ADMIN, _TIME, _MODULE = ("CAP_SYS_ADMIN",), ("CAP_SYS_TIME",), ("CAP_SYS_MODULE",)
 DENIED: dict[str, Call] = {
@@ -118,23 +118,23 @@ def _is_open(openers: tuple[str, ...], capabilities: frozenset[str]) -> bool:
 def _denied(column: int, capabilities: frozenset[str]) -> Iterator[Instruction]:
     """Deny calls by their numbers, in groups.
 
-    When a container starts the kernel walks through the filter for every call that it knows, so the walks are short.
+    When a container starts, the kernel runs the filter for every call that it has, so the paths must be short.
     """
     calls = ((x86 if column == 0 else arm, openers) for x86, arm, openers in DENIED.values())
     numbers = sorted(number for number, openers in calls if number is not None and not _is_open(openers, capabilities))
     groups = [numbers[start : start + GROUP] for start in range(0, len(numbers), GROUP)]
-    left = sum(len(group) + 3 for group in groups)
+    remaining = sum(len(group) + 3 for group in groups)
     for group in groups:
         size = len(group)
         yield (IF_AT_LEAST, size + 2, 0, group[-1] + 1)
         yield from ((IF_EQUAL, size - place, 0, number) for place, number in enumerate(group))
-        left -= size + 3
-        yield (JUMP, 0, 0, left + 1)
+        remaining -= size + 3
+        yield (JUMP, 0, 0, remaining + 1)
         yield (RETURN, 0, 0, DENY)
 
 
 def _conditional(column: int, *, has_namespaces: bool) -> Iterator[Instruction]:
-    """Deny calls by their arguments; the kernel reads no more than the lower half of these."""
+    """Deny calls by the lower half of their arguments, which is all that the kernel reads of these."""
     if not has_namespaces:
         yield from ((IF_EQUAL, 0, 1, CLONE3[column]), (RETURN, 0, 0, ABSENT))
         yield from _unless(CLONE[column], 0, (IF_ANY_BIT, NAMESPACES))

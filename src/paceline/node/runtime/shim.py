@@ -1,22 +1,22 @@
-"""One container's keeper: runs it once, keeps its output, and writes down how it ended.
+"""The shim of one container: runs it once, writes its output to a log, and records how it ended.
 
-A program of its own, stdlib only like what it imports, forked from the nursery, so that a container outlives the agent.
-It works in one folder:
+A process of its own, forked from the zygote, so that a container outlives the agent. Standard library only, like its
+imports. It works in one folder:
 
-intent.json    what to run; written by the agent, removed here once the start is on record (it may hold secrets)
-lock           held (flock) for the shim's life
-started.json   who the shim is; on disk before the program runs, so an attempt runs at most once
+intent.json    what to run; written by the agent, removed here after the start is recorded (it may hold secrets)
+lock           locked (flock) as long as the shim lives
+started.json   the shim's identity; on disk before the program runs, so that an attempt runs at most once
 log            the output, in CRI format
-exit.json      how it ended; on disk as the shim's last act
+exit.json      how the container ended; the last file that the shim writes
 
-SIGTERM asks the main process to stop, by the signal its container wants; SIGQUIT ends all of the container at once.
+SIGTERM asks the main process to stop, with the container's stop signal; SIGQUIT kills the whole container.
 """
 
 import contextlib
 import fcntl
 import json
 import os
-import resource  # noqa: F401 - what os.wait4 would load anew in every shim
+import resource  # noqa: F401 - os.wait4 would import it in every shim after the fork
 import select
 import signal
 import time
@@ -24,51 +24,51 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from paceline.node.runtime.bwrap import NOT_STARTED, Files, filled, join_network, pipe, spawn
-from paceline.node.runtime.cri_log import Log, Stream, now, now_ns, stamp
+from paceline.node.runtime.bwrap import NOT_STARTED, BwrapOptions, join_network, memory_file, pipe, spawn
+from paceline.node.runtime.cri_log import CriLog, CriStream, now, now_ns, stamp
 from paceline.node.runtime.process_limits import Cgroup, confined
-from paceline.node.runtime.subpath_mounts import Binds
+from paceline.node.runtime.subpath_mounts import SubpathMounts
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
 # Written by the agent when it asks the container to stop: the time, and the number of a signal if the user chose one.
 STOP_REQUEST = "asked"
-# Where parts of volumes are mounted for bubblewrap, of a container that has none.
+# The subPath mounts of a container that has none.
 NO_BINDS = {"folder": "", "may_mount": False}
 
 CHUNK = 256 * 1024
-# A line that has not ended is shown after this long, so that progress bars move.
+# An unfinished line is written after this long, so that progress bars move.
 HOLD_SECONDS = 0.5
-# How long a start may take before the agent is told of it all the same.
+# How long a start may take before the agent is told that the container runs all the same.
 START_SECONDS = 2.0
-# How long nothing is looked for while the sandbox is on its way to the program.
-LOOK_SECONDS = 0.002
+# How often the shim looks for the program while bubblewrap sets up the sandbox.
+POLL_SECONDS = 0.002
 RETRY_SECONDS = 0.5
 LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
-# What has plain.py, where there is no PID namespace, end all that it keeps.
-PLAIN_END = int(signal.SIGQUIT)
-# What stands between the shim and the program; while one of these runs, the program does not.
+# Makes subreaper.py, where there is no PID namespace, kill all processes of the container.
+SUBREAPER_KILL = int(signal.SIGQUIT)
+# Programs that run before the container's; while one of these runs, the container's does not yet.
 LAUNCHERS = (b"bwrap", b"setpriv")
 
 
 def run(folder: str, ready: int) -> None:
-    """Keep the container whose folder this is; `ready` gets a byte once its program runs or has failed."""
+    """Run the container of this folder; `ready` gets a byte once its program runs or has failed."""
     os.chdir(folder)
     _detach(ready)
     try:
         if not _lock() or Path(STARTED).exists():
             return
         intent = json.loads(Path(INTENT).read_bytes())
-        # Before anybody can know whom to signal.
+        # Before anyone can read the pid to signal.
         wake = _catch_signals()
         begun = now_ns()
-        # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
+        # No program may run without a record: when this fails, the shim ends and the agent can start it again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
-        keeper = Supervisor(intent, begun, ready=ready, wake=wake)
+        supervisor = ContainerSupervisor(intent, begun, ready=ready, wake=wake)
         Path(INTENT).unlink(missing_ok=True)
-        keeper.keep()
+        supervisor.run()
     except BaseException:
         with contextlib.suppress(OSError):
             Path("shim.error").write_text(traceback.format_exc())
@@ -79,7 +79,7 @@ def _detach(ready: int) -> None:
     os.setsid()
     os.umask(0o022)
     with contextlib.suppress(OSError):
-        # What `ps` and `top` call it.
+        # The name in `ps` and `top`.
         Path("/proc/self/comm").write_text("paceline-shim")
     void = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -90,9 +90,9 @@ def _detach(ready: int) -> None:
 
 
 def _lock() -> bool:
-    """Take the folder's lock for good; the file stays open, and the kernel lets go when the shim ends."""
+    """Take the folder's lock; the file stays open, and the kernel releases it when the shim ends."""
     fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # An agent that only looks whether the lock is held has it for an instant, hence more than one try.
+    # An agent that tests the lock holds it for an instant, so try more than once.
     for _ in range(20):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,28 +107,28 @@ def _identity() -> dict[str, Any]:
 
 
 def boot_id() -> str:
-    """Tell which boot of the machine this is."""
+    """Return the id of the current boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def start_ticks(pid: int) -> int | None:
-    """Tell when a process started, in ticks since boot; None when it is gone or only a zombie is left."""
+    """Return when a process started, in ticks since boot; None when it is gone or a zombie."""
     fields = _stat(pid)
     return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Read a process's state, parent and so on, from what follows its name; nothing when it is gone."""
+    """Return the fields of /proc/PID/stat after the name: state, parent and so on; empty when the process is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return []
-    # The name, in parentheses, may hold anything.
+    # The name, in parentheses, may contain anything.
     return stat[stat.rindex(b")") + 2 :].split()
 
 
 def decode_wait_status(status: int) -> tuple[int, int | None, str]:
-    """Read a wait status as container runtimes do: exit code, the signal if it died of one, and the word for it."""
+    """Return exit code, signal and reason for a wait status, as container runtimes do."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         return 128 - code, -code, "Error"
@@ -136,25 +136,25 @@ def decode_wait_status(status: int) -> tuple[int, int | None, str]:
 
 
 def encode(record: dict[str, Any]) -> bytes:
-    """Write a record as it stands in a file."""
+    """Encode a record as JSON."""
     return json.dumps(record, separators=(",", ":")).encode()
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Write a file of the current folder as one step that outlasts a power cut."""
-    beside = f".{path}"
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    """Write a file of the current folder atomically and durably."""
+    temporary = f".{path}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, data)
         os.fsync(fd)
     finally:
         os.close(fd)
-    Path(beside).rename(path)
+    Path(temporary).rename(path)
     sync_folder(".")
 
 
 def sync_folder(path: str | Path) -> None:
-    """Make the names in a folder outlast a power cut."""
+    """Make the names in a folder durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -162,96 +162,96 @@ def sync_folder(path: str | Path) -> None:
         os.close(fd)
 
 
-class Supervisor:
-    """Runs the program, moves its output, passes signals on, and records the end."""
+class ContainerSupervisor:
+    """Runs the program, copies its output, forwards signals, and records the end."""
 
     def __init__(self, intent: dict[str, Any], begun: int, *, ready: int, wake: int) -> None:
         self._intent = intent
         self._begun = begun
         self._ready = ready
         self._deadline = time.monotonic() + START_SECONDS
-        self._log = Log(intent.get("log", LOG))
+        self._log = CriLog(intent.get("log", LOG))
         self._exit_file = _reserve_exit_file()
-        self._complaint = b""
+        self._errors = b""
         self._status = b""
         self._init_pid = 0
         self._init = -1
         self._children = -1
         self._bwrap = 0
         self._status_fd = -1
-        self._streams: tuple[Stream, ...] = ()
+        self._streams: tuple[CriStream, ...] = ()
         self._wake = wake
         self._must_stop = False
         self._must_die = False
         self._cgroup = Cgroup(intent["cgroup"]) if intent.get("cgroup") else None
-        self._binds = Binds(**intent.get("binds") or NO_BINDS)
+        self._mounts = SubpathMounts(**intent.get("binds") or NO_BINDS)
 
-    def keep(self) -> None:
-        """Run the container from its start to the record of its end."""
+    def run(self) -> None:
+        """Run the container until its end is recorded."""
         try:
             self._spawn()
         except OSError as error:
             message = f"{error.filename or self._intent['argv'][0]}: {error.strerror}"
-            self._binds.undo()
+            self._mounts.unmount()
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
         _lower_oom_score()
         self._pump()
-        self._binds.undo()
+        self._mounts.unmount()
         _, status, usage = os.wait4(self._bwrap, 0)
         self._drain()
         (code, number, reason), message = decode_wait_status(status), ""
         if not self._has_run(code, number):
-            code, reason, message = NOT_STARTED, "StartError", self._why_not()
+            code, reason, message = NOT_STARTED, "StartError", self._start_error()
         elif self._cgroup and self._cgroup.has_killed():
-            # Also of a program that bore the loss of a child well: a kubelet says so too.
+            # Also when the program survived the loss of a child, as a kubelet reports it.
             reason = "OOMKilled"
         self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
         self._leave_cgroup()
 
     def _spawn(self) -> None:
-        """Start bubblewrap: options through a file nobody else can read, because they carry the environment."""
+        """Start bubblewrap, with its options in an anonymous file, because they contain the environment."""
         out, out_end = pipe()
         err, err_end = pipe()
         status, status_end = pipe()
-        self._streams = (Stream("stdout", out), Stream("stderr", err))
+        self._streams = (CriStream("stdout", out), CriStream("stderr", err))
         self._status_fd = status
-        files = Files(first=5, binds=self._binds)
-        options = filled(files.words(self._intent["options"]))
+        encoder = BwrapOptions(first=5, mounts=self._mounts)
+        options = memory_file(encoder.encode(self._intent["options"]))
         program, *arguments = self._intent["argv"]
         argv = [program, *self._intent.get("launcher", ()), "--args", "3", "--json-status-fd", "4", *arguments]
         if network := self._intent.get("network"):
-            # The shim goes with it: it talks to nobody, and a fork only to come back would cost milliseconds.
+            # The shim joins too: it needs no network, and another fork would cost milliseconds.
             join_network(network)
         if self._cgroup:
-            self._cgroup.make()
-        enter = self._binds.enter if self._binds.is_apart else None
+            self._cgroup.create()
+        enter = self._mounts.enter if self._mounts.needs_namespace else None
         with confined(self._intent.get("process") or {}):
-            self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup, enter)
+            self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *encoder.open], self._cgroup, enter)
 
     def _pump(self) -> None:
-        """Move output and pass signals on until bubblewrap has ended."""
+        """Copy output and forward signals until bubblewrap ends."""
         over = os.pidfd_open(self._bwrap)
         poll = select.poll()
         for fd in (over, self._wake, self._status_fd):
             poll.register(fd, select.POLLIN)
         while True:
-            self._choose_streams(poll)
-            ready = {fd for fd, _ in poll.poll(self._patience())}
+            self._register_streams(poll)
+            ready = {fd for fd, _ in poll.poll(self._poll_timeout())}
             if self._wake in ready:
                 self._handle_signals()
             if self._status_fd in ready and not self._read_status():
                 poll.unregister(self._status_fd)
             for stream in self._streams:
                 if stream.fd in ready:
-                    self._move(stream)
-            self._do_what_is_due()
+                    self._copy(stream)
+            self._tick()
             if over in ready:
                 os.close(over)
                 return
 
-    def _choose_streams(self, poll: select.poll) -> None:
-        """Listen to what is open; a full disk stops the reading and so, in the end, the program: nothing is dropped."""
+    def _register_streams(self, poll: select.poll) -> None:
+        """Poll the open streams; a full disk stops the reading, and so the program, and no output is lost."""
         for stream in self._streams:
             if stream.is_open and not self._log.backlog:
                 poll.register(stream.fd, select.POLLIN)
@@ -259,24 +259,24 @@ class Supervisor:
                 with contextlib.suppress(KeyError):
                     poll.unregister(stream.fd)
 
-    def _patience(self) -> float | None:
-        """Tell for how many milliseconds nothing can be due."""
+    def _poll_timeout(self) -> float | None:
+        """Return for how many milliseconds nothing can be due."""
         if (self._ready >= 0 or self._must_stop) and self._init_pid:
-            return LOOK_SECONDS * 1000
+            return POLL_SECONDS * 1000
         if self._ready >= 0:
-            # Bubblewrap says who its child is, and that is heard.
-            return max(self._deadline - time.monotonic(), LOOK_SECONDS) * 1000
+            # Bubblewrap will write the pid of its child, which wakes the poll.
+            return max(self._deadline - time.monotonic(), POLL_SECONDS) * 1000
         if self._log.backlog:
             return RETRY_SECONDS * 1000
-        return HOLD_SECONDS * 1000 if any(s.rest for s in self._streams) else None
+        return HOLD_SECONDS * 1000 if any(stream.partial for stream in self._streams) else None
 
-    def _do_what_is_due(self) -> None:
+    def _tick(self) -> None:
         moment = time.monotonic()
         if self._ready >= 0 and (self._main() or moment > self._deadline):
-            self._tell_ready()
-        if self._binds.are_up and self._init_pid and self._first_child():
-            # The sandbox is whole by now, and has bound what lies there.
-            self._binds.undo()
+            self._report_ready()
+        if self._mounts.is_mounted and self._init_pid and self._first_child():
+            # The sandbox is complete, and has its own binds of them.
+            self._mounts.unmount()
         if self._must_die:
             self._kill()
         elif self._must_stop and (main := self._main()):
@@ -286,11 +286,11 @@ class Supervisor:
         if self._log.backlog:
             self._log.retry()
         for stream in self._streams:
-            if stream.rest and moment - stream.rest_since > HOLD_SECONDS and not self._log.backlog:
+            if stream.partial and moment - stream.partial_since > HOLD_SECONDS and not self._log.backlog:
                 self._log.write(stream.flush(now()))
 
-    def _move(self, stream: Stream) -> bool:
-        """Move one chunk into the log; False when there is none now."""
+    def _copy(self, stream: CriStream) -> bool:
+        """Copy one chunk into the log; False when there is none now."""
         try:
             data = os.read(stream.fd, CHUNK)
         except BlockingIOError:
@@ -298,15 +298,15 @@ class Supervisor:
         if not data:
             stream.is_open = False
             return False
-        if stream is self._streams[1] and len(self._complaint) < MESSAGE_BYTES:
-            self._complaint += data[:MESSAGE_BYTES]
+        if stream is self._streams[1] and len(self._errors) < MESSAGE_BYTES:
+            self._errors += data[:MESSAGE_BYTES]
         self._log.write(stream.take(data, now()))
         return True
 
     def _drain(self) -> None:
-        """Empty the pipes: whoever could write to them is gone, so this ends."""
+        """Copy what is left in the pipes; their writers are gone, so this ends."""
         for stream in self._streams:
-            while stream.is_open and self._move(stream):
+            while stream.is_open and self._copy(stream):
                 pass
             self._log.write(stream.flush(now()))
         self._read_status()
@@ -322,13 +322,13 @@ class Supervisor:
             self._must_die |= number == signal.SIGQUIT
 
     def _leave_cgroup(self) -> None:
-        """Remove the control group; what was killed, or came in by `exec`, may take a moment to leave it."""
+        """Remove the cgroups; processes that were killed, or entered by exec, may take a moment to leave them."""
         deadline = time.monotonic() + LEAVE_SECONDS
         while self._cgroup and not self._cgroup.remove() and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _read_status(self) -> bool:
-        """Read what bubblewrap says of itself; False when it will say no more."""
+        """Read the status of bubblewrap; False at its end."""
         try:
             data = os.read(self._status_fd, 4096)
         except BlockingIOError:
@@ -341,11 +341,11 @@ class Supervisor:
         return bool(data)
 
     def _main(self) -> int:
-        """Find the container's main process: the first child of the sandbox's init, once it is the user's program."""
+        """Return the main process: the first child of the sandbox's init, once it is the user's program; else 0."""
         child = self._first_child() if self._init_pid else 0
         if not child:
             return 0
-        # Asked every few moments in every start, hence not through Path.
+        # Without Path, because every start does this many times.
         with contextlib.suppress(OSError):
             file = os.open(f"/proc/{child}/comm", os.O_RDONLY | os.O_CLOEXEC)
             name = os.read(file, 64).strip()
@@ -354,7 +354,7 @@ class Supervisor:
         return 0
 
     def _first_child(self) -> int:
-        """Find the oldest child of the sandbox's init; 0 while it has none, or is gone."""
+        """Return the oldest child of the sandbox's init; 0 while it has none, or is gone."""
         try:
             if self._children < 0:
                 path = f"/proc/{self._init_pid}/task/{self._init_pid}/children"
@@ -368,7 +368,7 @@ class Supervisor:
         return int(pids[0]) if pids else 0
 
     def _kill(self) -> None:
-        """End everything: with the first process of a PID namespace all others end, whatever they did to hide."""
+        """Kill everything: all processes of a PID namespace end with its first one."""
         number = self._intent.get("endSignal", signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             if self._init >= 0:
@@ -377,7 +377,7 @@ class Supervisor:
                 os.kill(self._bwrap, number)
         self._must_die = False
 
-    def _tell_ready(self) -> None:
+    def _report_ready(self) -> None:
         if self._ready >= 0:
             with contextlib.suppress(OSError):
                 os.write(self._ready, b"1")
@@ -385,19 +385,19 @@ class Supervisor:
             self._ready = -1
 
     def _has_run(self, code: int, number: int | None) -> bool:
-        """Tell whether the program was executed at all."""
+        """Tell whether the program was executed."""
         if number is not None:
             return True
-        # bubblewrap reports an exit code only after it could execute what it was told to.
+        # bubblewrap reports an exit code only after it has executed its command.
         if b'"exit-code"' not in self._status:
             return False
-        return code not in (126, 127) or not self._complaint.startswith(b"setpriv: failed to exec")
+        return code not in (126, 127) or not self._errors.startswith(b"setpriv: failed to exec")
 
-    def _why_not(self) -> str:
-        said = self._complaint[:MESSAGE_BYTES].decode(errors="replace").strip()
-        is_absent = "exec" in said and said.endswith("No such file or directory")
-        # The agent knows what the program is called and how to get it.
-        return str(self._intent.get("notFound") or said) if is_absent else said
+    def _start_error(self) -> str:
+        message = self._errors[:MESSAGE_BYTES].decode(errors="replace").strip()
+        is_absent = "exec" in message and message.endswith("No such file or directory")
+        # The agent's message names the program and how to get it.
+        return str(self._intent.get("notFound") or message) if is_absent else message
 
     def _record(self, code: int, number: int | None, reason: str, *, message: str = "", max_rss_kib: int = 0) -> None:
         record = {
@@ -411,10 +411,10 @@ class Supervisor:
             "lostLogBytes": len(self._log.backlog),
         }
         is_written = self._write_exit_file(encode(record))
-        # Only now, so that a program that could not be executed is never taken for a running one.
-        self._tell_ready()
+        # Only now, so that a program that could not be executed never counts as running.
+        self._report_ready()
         while not is_written:
-            # The exit code must not get lost, so the shim stays until it is written or told to die.
+            # The exit code must not be lost, so the shim waits until it is written, or for SIGQUIT.
             if select.select([self._wake], [], [], 1.0)[0] and signal.SIGQUIT in os.read(self._wake, 512):
                 return
             is_written = self._write_exit_file(encode(record))
@@ -427,14 +427,14 @@ class Supervisor:
             Path(f".{EXIT}").rename(EXIT)
             sync_folder(".")
         except FileNotFoundError:
-            return True  # The folder is gone: nobody waits for this record.
+            return True  # The folder is gone, and no one needs the record.
         except OSError:
             return False
         return True
 
 
 def _reserve_exit_file() -> int:
-    """Take the room for the exit record now, because a full disk is no reason to forget how a container ended."""
+    """Allocate the exit record now, so that it can be written when the disk is full."""
     fd = os.open(f".{EXIT}", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):
         os.posix_fallocate(fd, 0, EXIT_FILE_BYTES)
@@ -442,7 +442,7 @@ def _reserve_exit_file() -> int:
 
 
 def _catch_signals() -> int:
-    """Turn signals into bytes on a pipe, and let none of them end the shim."""
+    """Return a pipe that gets a byte for every signal; none of them ends the shim."""
     wake, end = pipe()
     os.set_blocking(end, False)
     signal.set_wakeup_fd(end, warn_on_full_buffer=False)
@@ -452,24 +452,24 @@ def _catch_signals() -> int:
 
 
 def _chosen_signal() -> int:
-    """Read which signal was chosen when the container was asked to stop; 0 for its own."""
+    """Return the signal in the stop request; 0 for the container's own."""
     with contextlib.suppress(OSError, ValueError):
         return int((Path(STOP_REQUEST).read_text().split()[1:] or ["0"])[0])
     return 0
 
 
 def _lower_oom_score() -> None:
-    """Ask the kernel to end the container before its keeper; only root may ask."""
+    """Make the kernel kill the container before its shim; only root may."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-500")
 
 
 def first_child(pid: int) -> int:
-    """Find the oldest child of a process; 0 when it has none."""
+    """Return the oldest child of a process; 0 when it has none."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         # Not every kernel lists children.
-        pids = sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
-        return next((each for each in pids if _stat(each)[1:2] == [str(pid).encode()]), 0)
+        pids = sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return next((child for child in pids if _stat(child)[1:2] == [str(pid).encode()]), 0)
     return int(children[0]) if children else 0

@@ -1,11 +1,10 @@
-"""Parts of volumes on their way into a sandbox: each is opened by handle and mounted at a place of the agent's own.
+"""Mount subPaths of volumes for a sandbox, by handle. Part of the shim: standard library only.
 
-Part of the shim, hence standard library only. Bubblewrap looks up the name of a source again, milliseconds after it was
-checked, and in between another container may exchange the folder for a link. It is therefore given a place that no
-container can write to, at which the handle is mounted.
+Bubblewrap resolves the path of a source again, milliseconds after it was checked, and in between another container may
+replace the folder by a link. Therefore the checked handle is mounted at a place that no container can write to.
 
-As root the mount is made where the agent's other mounts are, and taken away once the sandbox has its own copy. Without
-root it is made in a mount namespace that only bubblewrap is started in, and goes with it.
+As root the shim mounts it where the agent's other mounts are, and unmounts it once the sandbox has its own copy.
+Without root it mounts in a mount namespace that only bubblewrap is started in, and that ends with it.
 """
 
 import contextlib
@@ -17,72 +16,71 @@ from pathlib import Path
 from typing import Any
 
 from paceline.filesystem.handles import PATH, closed, link_to, open_beneath
+from paceline.node.runtime.process_limits import check_result, libc
 
-BIND, RECURSIVE, DETACH = 4096, 16384, 2
-NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
-
-_libc = ctypes.CDLL(None, use_errno=True)
+MS_BIND, MS_REC, MNT_DETACH = 4096, 16384, 2
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 
 
-class Binds:
-    """The parts of volumes that one container is given."""
+class SubpathMounts:
+    """The subPaths that one container mounts."""
 
     def __init__(self, folder: str, *, may_mount: bool, name: str = "") -> None:
-        """Take the folder in which the places are made, and what their names begin with."""
+        """Take the folder of the mount points, and the prefix of their names."""
         self._folder = Path(folder)
         self._may_mount = may_mount
         self._name = name
         self._places: list[tuple[Path, dict[str, Any]]] = []
 
-    def words(self, wanted: dict[str, Any]) -> tuple[str, ...]:
-        """Mount a part of a volume at a place of the agent's own, and spell how bubblewrap binds it from there."""
+    def add(self, entry: dict[str, Any]) -> tuple[str, ...]:
+        """Mount a subPath, and return the arguments with which bubblewrap binds it from there."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = self._folder / f"{self._name}{len(self._places)}"
-        with closed(_opened(wanted)) as handle:
-            _make(place, is_folder=stat.S_ISDIR(os.fstat(handle).st_mode))
-            self._places.append((place, wanted))
+        with closed(_open(entry)) as handle:
+            _create(place, is_folder=stat.S_ISDIR(os.fstat(handle).st_mode))
+            self._places.append((place, entry))
             if self._may_mount:
-                _mount(handle, place, wanted)
-        return (str(wanted["bind"]), str(place), str(wanted["place"]))
+                _mount(handle, place, entry)
+        return (str(entry["bind"]), str(place), str(entry["place"]))
 
     @property
-    def are_up(self) -> bool:
-        """Tell whether there are mounts or places that `undo` would take away."""
+    def is_mounted(self) -> bool:
+        """Whether `unmount` has anything to do."""
         return bool(self._places)
 
     @property
-    def is_apart(self) -> bool:
-        """Tell whether bubblewrap has to be started in a mount namespace that `enter` makes."""
+    def needs_namespace(self) -> bool:
+        """Whether bubblewrap must be started in the mount namespace that `enter` creates."""
         return bool(self._places) and not self._may_mount
 
     def enter(self) -> None:
-        """Leave for a mount namespace of one's own, and mount there; only in a process that becomes bubblewrap."""
+        """Create a mount namespace and mount in it; only the process that becomes bubblewrap calls this."""
         uid, gid = os.getuid(), os.getgid()
-        _check(_libc.unshare(NEW_USER | NEW_MOUNTS), "a subPath needs user namespaces, or a node agent that is root")
+        problem = "a subPath needs user namespaces, or a node agent that runs as root"
+        check_result(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), problem)
         for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             Path("/proc/self", file).write_text(text)
-        for place, wanted in self._places:
+        for place, entry in self._places:
             # Opened again: a handle from outside of the namespace cannot be mounted in it.
-            with closed(_opened(wanted)) as handle:
-                _mount(handle, place, wanted)
+            with closed(_open(entry)) as handle:
+                _mount(handle, place, entry)
 
-    def undo(self) -> None:
-        """Take the mounts and their places away; the sandbox keeps what it has bound."""
+    def unmount(self) -> None:
+        """Unmount, and remove the mount points; the sandbox keeps its own binds."""
         while self._places:
             place, _ = self._places.pop()
-            remove_place(place)
+            remove_mount_point(place)
             with contextlib.suppress(OSError):
                 self._folder.rmdir()
 
 
-def check_inside(wanted: dict[str, Any]) -> None:
-    """Refuse a place in a volume, at which something is mounted or made, when a link on the way leads out of it.
+def check_inside(entry: dict[str, Any]) -> None:
+    """Raise OSError when a link on the way to a mount point or folder inside of a volume leads out of the volume.
 
-    Bubblewrap follows such a link while the machine's root is still in reach, and makes what is missing there. What is
-    missing in the volume is made by bubblewrap.
+    Bubblewrap creates missing folders, and follows such a link while the host's root is still reachable.
     """
-    parts = wanted["inside"].split("/")
-    with closed(_opened(wanted)) as root:
+    parts = entry["inside"].split("/")
+    with closed(_open(entry)) as root:
         for count in range(len(parts), 0, -1):
             with contextlib.suppress(FileNotFoundError):
                 try:
@@ -90,15 +88,15 @@ def check_inside(wanted: dict[str, Any]) -> None:
                 except OSError as error:
                     if error.errno not in (errno.EXDEV, errno.ELOOP):
                         raise
-                    why = f'a link in volume "{wanted["volume"]}" leads out of the volume'
-                    raise OSError(error.errno, why, str(wanted["place"])) from error
+                    problem = f'a link in volume "{entry["volume"]}" leads out of the volume'
+                    raise OSError(error.errno, problem, str(entry["place"])) from error
                 return
 
 
-def remove_place(place: Path) -> None:
-    """Take away whatever is mounted at a place, and then the place, which is empty."""
-    # More than once when somebody mounted over it; EINVAL says that nothing is mounted any more.
-    while _libc.umount2(os.fsencode(place), DETACH) == 0:
+def remove_mount_point(place: Path) -> None:
+    """Unmount everything at a mount point, and remove the mount point, which is empty."""
+    # Mounts may be stacked; EINVAL says that nothing is mounted any more.
+    while libc.umount2(os.fsencode(place), MNT_DETACH) == 0:
         pass
     with contextlib.suppress(OSError):
         if place.is_dir():
@@ -107,35 +105,29 @@ def remove_place(place: Path) -> None:
             place.unlink()
 
 
-def _opened(wanted: dict[str, Any]) -> int:
+def _open(entry: dict[str, Any]) -> int:
     try:
-        with closed(os.open(wanted["root"], PATH)) as root:
-            return open_beneath(root, wanted["subPath"])
+        with closed(os.open(entry["root"], PATH)) as root:
+            return open_beneath(root, entry["subPath"])
     except OSError as error:
-        raise _failed(error.errno or errno.EIO, wanted) from error
+        raise _failed(error.errno or errno.EIO, entry) from error
 
 
-def _make(place: Path, *, is_folder: bool) -> None:
-    """Make what is mounted over: a folder for a folder, else an empty file."""
-    remove_place(place)
+def _create(place: Path, *, is_folder: bool) -> None:
+    """Create a mount point: a folder for a folder, else an empty file."""
+    remove_mount_point(place)
     if is_folder:
         place.mkdir(mode=0o700)
     else:
         place.touch(mode=0o600)
 
 
-def _mount(handle: int, place: Path, wanted: dict[str, Any]) -> None:
-    if _libc.mount(os.fsencode(link_to(handle)), os.fsencode(place), None, ctypes.c_ulong(BIND | RECURSIVE), None):
-        raise _failed(ctypes.get_errno(), wanted)
+def _mount(handle: int, place: Path, entry: dict[str, Any]) -> None:
+    if libc.mount(os.fsencode(link_to(handle)), os.fsencode(place), None, ctypes.c_ulong(MS_BIND | MS_REC), None):
+        raise _failed(ctypes.get_errno(), entry)
 
 
-def _failed(number: int, wanted: dict[str, Any]) -> OSError:
-    why = "it leads out of its volume" if number == errno.EXDEV else os.strerror(number)
-    said = f'failed to prepare subPath "{wanted["subPath"]}" of volumeMount "{wanted["volume"]}"'
-    return OSError(number, why, said)
-
-
-def _check(result: int, what: str) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
+def _failed(number: int, entry: dict[str, Any]) -> OSError:
+    reason = "it leads out of its volume" if number == errno.EXDEV else os.strerror(number)
+    subject = f'failed to prepare subPath "{entry["subPath"]}" of volumeMount "{entry["volume"]}"'
+    return OSError(number, reason, subject)

@@ -1,8 +1,8 @@
-"""Stands in for bubblewrap where people chose to do without a sandbox: runs one program, and ends all that it started.
+"""Replaces bubblewrap in a cluster without sandboxes: runs one program, and kills all of its descendants at its end.
 
-A program of its own, stdlib only, started by the shim as bubblewrap would be: `plain.py --args FD --json-status-fd FD
--- COMMAND…`. Of bubblewrap's options it knows `--chdir` and `--setenv`. What the program leaves running when it ends,
-and all of it when SIGQUIT comes or the shim goes, is killed: whoever lost its parent becomes a child of this process.
+A program of its own, standard library only, which the shim starts like bubblewrap: `subreaper.py --args FD
+--json-status-fd FD -- COMMAND…`. It supports bubblewrap's options `--chdir` and `--setenv`. It kills what the program
+leaves running when it ends, and everything on SIGQUIT or when the shim ends: orphans become children of this process.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ KILLED = 137
 OPTIONS_BYTES = 64 * 1024 * 1024
 
 
-class Keeper:
-    """One program, and all that came from it."""
+class Subreaper:
+    """One program and its descendants."""
 
     def __init__(self, status: int) -> None:
         self._status = status
@@ -27,27 +27,27 @@ class Keeper:
         self._code = KILLED
 
     def run(self, argv: list[str]) -> int:
-        """Run the program to its end, then end what it left; give its exit code as bubblewrap would."""
+        """Run the program, kill what it leaves running, and return its exit code as bubblewrap does."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGQUIT, lambda *_: self._end_all())
+        signal.signal(signal.SIGQUIT, lambda *_: self._kill_all())
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
         self._main = os.posix_spawnp(
             argv[0], argv, os.environ, setsid=True, setsigdef=signal.valid_signals(), setsigmask=()
         )
-        self._tell({"child-pid": os.getpid()})
+        self._report({"child-pid": os.getpid()})
         while self._main:
             self._reap(0)
-        self._end_all()
-        self._tell({"exit-code": self._code})
+        self._kill_all()
+        self._report({"exit-code": self._code})
         return self._code
 
-    def _reap(self, how: int) -> bool:
-        """Take note of a child that has ended; False when there is none."""
+    def _reap(self, options: int) -> bool:
+        """Wait for a child that has ended; False when there is none."""
         try:
-            pid, status = os.waitpid(-1, how)
+            pid, status = os.waitpid(-1, options)
         except ChildProcessError:
             self._main = 0
             return False
@@ -56,8 +56,8 @@ class Keeper:
             self._main, self._code = 0, code if code >= 0 else 128 - code
         return bool(pid)
 
-    def _end_all(self) -> None:
-        """Kill every descendant: stopped first, so that none of them makes another meanwhile."""
+    def _kill_all(self) -> None:
+        """Kill every descendant; all are stopped first, so that none forks meanwhile."""
         while True:
             stopped: set[int] = set()
             while new := set(_descendants(os.getpid())) - stopped:
@@ -71,9 +71,9 @@ class Keeper:
             if not stopped:
                 return
 
-    def _tell(self, said: dict[str, int]) -> None:
+    def _report(self, status: dict[str, int]) -> None:
         with contextlib.suppress(OSError):
-            os.write(self._status, json.dumps(said).encode() + b"\n")
+            os.write(self._status, json.dumps(status).encode() + b"\n")
 
 
 def _send(pid: int, number: int) -> None:
@@ -82,7 +82,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    """List what came from a process, zombies left out."""
+    """Return the descendants of a process without zombies."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -91,18 +91,18 @@ def _descendants(root: int) -> list[int]:
             state, parent = (entry / "stat").read_bytes().rpartition(b") ")[2].split()[:2]
             if state not in (b"Z", b"X"):
                 children.setdefault(int(parent), []).append(int(entry.name))
-    found, left = [], [root]
-    while left:
-        below = children.get(left.pop(), [])
-        found += below
-        left += below
-    return found
+    descendants, queue = [], [root]
+    while queue:
+        pids = children.get(queue.pop(), [])
+        descendants += pids
+        queue += pids
+    return descendants
 
 
-def main(words: list[str]) -> int:
-    """Read the options as bubblewrap does, and run the command."""
-    cut = words.index("--")
-    numbers = dict(zip(words[:cut:2], map(int, words[1:cut:2]), strict=True))
+def main(arguments: list[str]) -> int:
+    """Read the options as bubblewrap does, run the command, and return its exit code."""
+    cut = arguments.index("--")
+    numbers = dict(zip(arguments[:cut:2], map(int, arguments[1:cut:2]), strict=True))
     options = _read_all(numbers["--args"]).split(b"\0")[:-1]
     os.environ.clear()
     while options:
@@ -115,8 +115,8 @@ def main(words: list[str]) -> int:
             case unknown:
                 raise ValueError(unknown)
     status = numbers["--json-status-fd"]
-    os.set_inheritable(status, False)  # noqa: FBT003 - as the standard library has it
-    return Keeper(status).run(words[cut + 1 :])
+    os.set_inheritable(status, False)  # noqa: FBT003 - the standard library's signature
+    return Subreaper(status).run(arguments[cut + 1 :])
 
 
 def _read_all(fd: int) -> bytes:
@@ -128,6 +128,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except OSError as error:
-        # In bubblewrap's words, which the shim knows.
+        # The shim recognizes bubblewrap's message.
         os.write(2, f"execvp {error.filename or sys.argv[-1]}: {error.strerror}\n".encode())
         os._exit(1)

@@ -174,7 +174,7 @@ def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
         folders=folders,
         pods=pods,
         sessions=StreamingServer(
-            world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
+            world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.config_of, run=machine.run
         ),
         doors=make_port_proxy(agent, machine),
         stats=machine.stats,

@@ -16,7 +16,7 @@ from paceline.node.lifecycle.state_files import latest_folder, read_attempt
 from paceline.node.lifecycle.view import ContainerAttempt
 from paceline.node.logs.logs import HEAD, TAG, RotatedLog, end_of_log, entries
 from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, RunExec, exec_request
-from paceline.node.runtime.sandbox import Launch
+from paceline.node.runtime.sandbox import ContainerConfig
 from paceline.node.server.remotecommand import (
     PROTOCOLS,
     SUCCESS,
@@ -46,7 +46,7 @@ class StreamingServer:
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
-    launch: Callable[[Object, Object], Awaitable[Launch]]
+    launch: Callable[[Object, Object], Awaitable[ContainerConfig]]
     run: RunExec
 
     async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
