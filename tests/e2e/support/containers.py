@@ -73,7 +73,9 @@ def launch_limits(held_to, folder):
     if not held_to:
         return None
     pod = {"metadata": {"uid": folder.parent.name}}
-    return cgroup_limits.intent_of(HOST.cgroups, cgroup_limits.Limits(**held_to), pod=pod, container="main", restarts=0)
+    return cgroup_limits.intent_of(
+        HOST.cgroups, cgroup_limits.CgroupLimits(**held_to), pod=pod, container="main", restarts=0
+    )
 
 
 def prepare(world, root, command, *, name="0", held_to=None, **launch):
@@ -84,7 +86,7 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     environment = images.environment_of({"image": "python"})
     world.files.overwrite(etc / "hosts", HEAD.encode())
     world.files.overwrite(folder / "message", b"", 0o666)
-    plan = sandbox.Launch(
+    plan = sandbox.ContainerConfig(
         **{
             "hostname": "box",
             "environment": environment,
