@@ -14,11 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
-from tests.e2e.support.api_caller import SECONDS, Door
+from tests.e2e.support.api_caller import SECONDS, Door, WebSocketClient
 from tests.e2e.support.frameworks import condition, environment, folder_of, reaches, status
 from tests.e2e.support.kubectl_folder import kubectl_folder
 from tests.e2e.support.manifests import claim, pytorch
@@ -163,10 +162,10 @@ class Browser:
             with connection.getresponse() as answer:
                 yield answer
 
-    def line(self, path: str) -> ClientConnection:
+    def line(self, path: str) -> WebSocketClient:
         headers = {name: text for name, text in self.headers("same-origin").items() if name != "Origin"}
         origin = Origin(f"http://{self.host}")
-        return connect(f"ws://{self.host}{path}", origin=origin, additional_headers=headers, proxy=None)
+        return WebSocketClient(f"ws://{self.host}{path}", origin=origin, additional_headers=headers)
 
 
 @contextlib.contextmanager
