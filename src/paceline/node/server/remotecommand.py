@@ -1,8 +1,8 @@
-"""How exec and attach talk over a WebSocket: every message is one channel's, whose number is its first byte.
+"""The WebSocket protocol of exec and attach: the first byte of every message is the number of its channel.
 
-0 input, 1 output, 2 errors, 3 how it ended (a Status), 4 the terminal's size. In version 5 a client ends a channel by
-naming it after the number 255; before that, input ends only with the connection. The forms whose names say base64 are
-the same as text, with the channel's number as a digit.
+0 stdin, 1 stdout, 2 stderr, 3 the result (a Status), 4 the terminal's size. In version 5 a client closes a channel by
+a message of 255 and the channel's number; before that, stdin ends only with the connection. The protocols with base64
+in their names are the same as text, with the channel's number as a digit.
 """
 
 import asyncio
@@ -32,11 +32,12 @@ PROTOCOLS = (
 )
 NORMAL, UNSUPPORTED = 1000, 1003
 MAX_SIDE = 65535
+SUCCESS: Mapping[str, Any] = {"metadata": {}, "status": "Success"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRequest:
-    """What a client asks of an exec or attach."""
+    """The query parameters of an exec or attach request."""
 
     command: tuple[str, ...] = ()
     stdin: bool = False
@@ -44,36 +45,36 @@ class StreamRequest:
     stderr: bool = False
     tty: bool = False
 
-    def shows(self, output: int) -> bool:
-        """Tell whether the client wants to have an output."""
+    def wants(self, output: int) -> bool:
+        """Return whether the client asked for an output."""
         return self.stdout if output == STDOUT else self.stderr and not self.tty
 
 
 def stream_request(pairs: list[tuple[str, str]]) -> StreamRequest:
     """Read the query of an exec or attach; BadRequest says what is wrong with it."""
-    # As Kubernetes reads flags: whatever does not say no says yes.
+    # As Kubernetes reads flags: everything except 0 and false is true.
     flags = {name: value.lower() not in {"0", "false"} for name, value in pairs}
-    asked = StreamRequest(
+    request = StreamRequest(
         command=tuple(value for name, value in pairs if name == "command"),
         stdin=flags.get("stdin", False),
         stdout=flags.get("stdout", False),
         stderr=flags.get("stderr", False),
         tty=flags.get("tty", False),
     )
-    if not (asked.stdin or asked.stdout or asked.stderr):
+    if not (request.stdin or request.stdout or request.stderr):
         raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
-    return asked
+    return request
 
 
 def choose_protocol(offered: list[str]) -> str | None:
-    """Choose how to talk: the newest way that the client offers too; one who offers none is talked to the old way."""
+    """Return the newest protocol that the client offers; empty, the oldest form, if it offers none."""
     if not offered:
         return ""
-    return next((each for each in PROTOCOLS if each in offered), None)
+    return next((protocol for protocol in PROTOCOLS if protocol in offered), None)
 
 
 class ChannelSocket:
-    """A client's WebSocket, seen as channels."""
+    """A client's WebSocket as channels."""
 
     def __init__(self, receive: Receive, send: Send, protocol: str) -> None:
         self._receive = receive
@@ -82,17 +83,17 @@ class ChannelSocket:
         self._can_close = protocol.startswith("v5.")
         self._has_status = protocol.startswith(("v4.", "v5."))
 
-    async def open(self, protocol: str, asked: StreamRequest) -> None:
-        """Accept the client, and let it know that it is heard; one that is gone is heard of when it is listened to."""
+    async def open(self, protocol: str, request: StreamRequest) -> None:
+        """Accept the client and send a first, empty message; a lost connection is noticed at the next receive."""
         with suppress(OSError):
-            await self._open(protocol, asked)
+            await self._open(protocol, request)
 
-    async def _open(self, protocol: str, asked: StreamRequest) -> None:
+    async def _open(self, protocol: str, request: StreamRequest) -> None:
         await self._send({"type": "websocket.accept", "subprotocol": protocol or None})
-        await self.write(STDOUT if asked.stdout else STDERR if asked.shows(STDERR) else ERROR, b"")
+        await self.write(STDOUT if request.stdout else STDERR if request.wants(STDERR) else ERROR, b"")
 
     async def write(self, channel: int, data: bytes) -> None:
-        """Send a piece of one channel."""
+        """Send data on one channel."""
         if self._is_text:
             text = f"{channel}{base64.b64encode(data).decode()}"
             await self._send({"type": "websocket.send", "text": text})
@@ -100,25 +101,25 @@ class ChannelSocket:
             await self._send({"type": "websocket.send", "bytes": bytes((channel,)) + data})
 
     async def end(self, status: Object) -> None:
-        """Say how it ended, and hang up; a client that is gone need not know."""
-        said = json.dumps(status) if self._has_status else str(status.get("message") or "")
+        """Send the result and close the connection, if the client is still there."""
+        result = json.dumps(status) if self._has_status else str(status.get("message") or "")
         with suppress(OSError):
-            if said:
-                await self.write(ERROR, said.encode())
+            if result:
+                await self.write(ERROR, result.encode())
             await self._send({"type": "websocket.close", "code": NORMAL})
 
-    async def pieces(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Give what the client sends, by channel, until it hangs up; the end of a channel has the number CLOSE."""
+    async def messages(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Yield channel and data until the client disconnects; CLOSE is the channel of a closed channel's number."""
         while (message := await self._receive())["type"] == "websocket.receive":
-            piece = self._piece(message)
-            if piece is None:
+            decoded = self._decode(message)
+            if decoded is None:
                 continue
-            channel, data = piece
+            channel, data = decoded
             if channel == CLOSE and not self._can_close:
                 continue
             yield channel, data
 
-    def _piece(self, message: Message) -> tuple[int, bytes] | None:
+    def _decode(self, message: Message) -> tuple[int, bytes] | None:
         data, text = message.get("bytes"), message.get("text")
         if data is None and text is not None:
             if not self._is_text:
@@ -132,50 +133,50 @@ class ChannelSocket:
 
 
 class OutputSource(Protocol):
-    """Something whose output can be shown and that has an end."""
+    """Anything with output that ends."""
 
     def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Give pieces, with the output each belongs to, to the end."""
+        """Yield data with its channel (stdout or stderr) to the end."""
         ...
 
 
-async def serve_command(line: ChannelSocket, command: ExecProcess, asked: StreamRequest) -> None:
+async def serve_command(client: ChannelSocket, command: ExecProcess, request: StreamRequest) -> None:
     """Connect a client and a command until one of them ends; the command never outlives the client."""
     try:
         async with asyncio.TaskGroup() as group:
-            showing = group.create_task(send_output(line, command, asked))
-            hearing = group.create_task(_hear(line, command))
-            await asyncio.wait((showing, hearing), return_when=asyncio.FIRST_COMPLETED)
-            hearing.cancel()
-            if not showing.done():
-                showing.cancel()
+            sending = group.create_task(send_output(client, command, request))
+            receiving = group.create_task(_receive_input(client, command))
+            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
+            receiving.cancel()
+            if not sending.done():
+                sending.cancel()
                 return
-        await line.end(exit_status(await command.code(), asked.command))
+        await client.end(exit_status(await command.code(), request.command))
     finally:
         command.close()
 
 
-async def send_output(line: ChannelSocket, source: OutputSource, asked: StreamRequest) -> None:
-    """Pass output on to its end, or until the client is gone."""
+async def send_output(client: ChannelSocket, source: OutputSource, request: StreamRequest) -> None:
+    """Send the output to its end, or until the client disconnects."""
     output = source.output()
     try:
         async for channel, data in output:
-            if asked.shows(channel):
-                await line.write(channel, data)
+            if request.wants(channel):
+                await client.write(channel, data)
     except OSError:
-        return  # The client is gone, as its line will say.
+        return  # The client disconnected, which the next receive reports.
     finally:
         await output.aclose()
 
 
-async def wait_for_close(line: ChannelSocket) -> None:
-    """Wait until the client hangs up, whatever it says."""
-    async for _ in line.pieces():
+async def wait_for_close(client: ChannelSocket) -> None:
+    """Ignore what the client sends, until it disconnects."""
+    async for _ in client.messages():
         pass
 
 
-async def _hear(line: ChannelSocket, command: ExecProcess) -> None:
-    async for channel, data in line.pieces():
+async def _receive_input(client: ChannelSocket, command: ExecProcess) -> None:
+    async for channel, data in client.messages():
         if channel == STDIN:
             await command.write(data)
         elif channel == CLOSE and data[:1] == bytes((STDIN,)):
@@ -186,46 +187,43 @@ async def _hear(line: ChannelSocket, command: ExecProcess) -> None:
 
 def _size(data: bytes) -> tuple[int, int] | None:
     try:
-        said = json.loads(data)
-        width, height = int(said["Width"]), int(said["Height"])
+        size = json.loads(data)
+        width, height = int(size["Width"]), int(size["Height"])
     except (ValueError, KeyError, TypeError):
         return None
     return (width, height) if 0 <= width <= MAX_SIDE and 0 <= height <= MAX_SIDE else None
 
 
-SUCCESS: Mapping[str, Any] = {"metadata": {}, "status": "Success"}
-
-
 def exit_status(code: int, command: tuple[str, ...]) -> Object:
-    """Say how a command ended, as Kubernetes says it."""
+    """Return the Status for a command's exit code, as Kubernetes writes it."""
     if code == 0:
         return dict(SUCCESS)
-    said = f"error executing command [{' '.join(command)}], exit code {code}"
+    message = f"error executing command [{' '.join(command)}], exit code {code}"
     return {
         "metadata": {},
         "status": "Failure",
-        "message": f"command terminated with non-zero exit code: {said}",
+        "message": f"command terminated with non-zero exit code: {message}",
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
     }
 
 
-def exec_failure_status(error: ExecError) -> Object:
-    """Say that a command was not run, as Kubernetes says it."""
-    return _internal(f"error executing command in container: failed to exec in container: {error}")
+def exec_failure_status(error: Exception) -> Object:
+    """Return the Status for a command that was not run, as Kubernetes writes it."""
+    return _internal_error(f"error executing command in container: failed to exec in container: {error}")
 
 
-def upgrade_failure_status(why: str) -> Object:
-    """Say that there is nobody at the other end, as Kubernetes says it."""
-    return _internal(f"unable to upgrade connection: {why}")
+def upgrade_failure_status(message: str) -> Object:
+    """Return the Status for a container that does not run, as Kubernetes writes it."""
+    return _internal_error(f"unable to upgrade connection: {message}")
 
 
-def _internal(said: str) -> Object:
+def _internal_error(message: str) -> Object:
     return {
         "metadata": {},
         "status": "Failure",
-        "message": f"Internal error occurred: {said}",
+        "message": f"Internal error occurred: {message}",
         "reason": "InternalError",
-        "details": {"causes": [{"message": said}]},
+        "details": {"causes": [{"message": message}]},
         "code": 500,
     }
