@@ -18,7 +18,7 @@ from paceline.client.interface import (
 from paceline.errors import NotFound
 from paceline.kinds.kind_types import GROUP, VERSION
 from paceline.node.network.network import SHARED_NETWORK
-from paceline.node.network.pod_hosts import StableName, natural_number
+from paceline.node.network.pod_hosts import StableName, preferred_index
 from paceline.store.backend import StoreLimits
 from paceline.testing.sim.backend import Fault
 from paceline.testing.sim.processes import Course
@@ -194,7 +194,7 @@ def cousins(*pods: str) -> tuple[str, str]:
     while True:
         for pod in pods:
             name = StableName("default", "", f"cousin-{number}", pod)
-            found = seen.setdefault(natural_number(name, count), {})
+            found = seen.setdefault(preferred_index(name, count), {})
             found[pod] = name.hostname
             if len(found) > 1:
                 return found[pods[0]], found[pods[1]]

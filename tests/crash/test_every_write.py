@@ -80,7 +80,7 @@ NOT_WAITED_IN = {
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
     "node/server/remotecommand.py": "a client's line to a command, which ends with it; writes nothing",
     "node/network/pod_ports.py": "passes requests on to pods; writes nothing",
-    "node/network/service_proxy.py ServiceProxy.lead": "nobody calls in a simulated world; writes nothing",
+    "node/network/service_proxy.py ServiceProxy.route": "nobody calls in a simulated world; writes nothing",
     "node/server/stats.py": "measures; writes nothing",
     "node/probes/prober.py": "a simulated container has no network and runs no commands; writes nothing",
     "node/logs/logs.py": "follows the log of a container; reads only",

@@ -130,8 +130,8 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(machine.stats.run())
-        if machine.stats.filling is not None:
-            group.create_task(machine.stats.filling.run())
+        if machine.stats.volumes is not None:
+            group.create_task(machine.stats.volumes.run())
         if networks is not None:
             group.create_task(networks.run())
         group.create_task(
@@ -152,7 +152,7 @@ def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> Servic
         address=ports.address,
         ports=ports,
         pods=agent.pods.cache,
-        way_to=make_port_proxy(agent, machine).way_to,
+        address_of=make_port_proxy(agent, machine).address_of,
     )
 
 
@@ -191,7 +191,7 @@ def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
         pods=agent.pods.cache,
         measure=measure,
         blocking=blocking,
-        filling=_filling(agent),
+        volumes=_filling(agent),
     )
     return HostFunctions(
         run=ContainerExec(processes=processes).run, listens=ListeningSockets(blocking).listens, stats=stats

@@ -1,6 +1,6 @@
-"""The kernel's own language for networks, as far as pods need it: links, addresses, routes, in messages of bytes.
+"""Netlink: create, list and delete network interfaces, addresses and routes.
 
-Spoken over a socket of the standard library, so that no program and no package has to be there (decision 8).
+It uses a socket of the standard library, so that no program and no package has to be installed (decision 8).
 """
 
 import errno
@@ -36,32 +36,32 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """Write one attribute, padded to where the next one may begin."""
+    """Encode an attribute, padded to the alignment of the next one."""
     return struct.pack("=HH", len(value) + 4, kind) + value + bytes(-len(value) % 4)
 
 
 def nested(kind: int, *parts: bytes) -> bytes:
-    """Write an attribute that is made of attributes."""
+    """Encode an attribute that consists of attributes."""
     return attribute(kind | NESTED, b"".join(parts))
 
 
 def text(value: str) -> bytes:
-    """Write a word as the kernel reads it."""
+    """Encode a string, terminated by a zero byte."""
     return value.encode() + b"\0"
 
 
 def number(value: int) -> bytes:
-    """Write a number in the machine's order."""
+    """Encode a number in the machine's byte order."""
     return struct.pack("=I", value)
 
 
 def message(kind: int, flags: int, sequence: int, body: bytes) -> bytes:
-    """Write one message, padded."""
+    """Encode a message, padded."""
     return _HEAD.pack(len(body) + _HEAD.size, kind, flags, sequence, 0) + body + bytes(-len(body) % 4)
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Read messages: sort, sequence number, body."""
+    """Decode messages: type, sequence number, body."""
     while len(data) >= _HEAD.size:
         size, kind, _, sequence, _ = _HEAD.unpack_from(data)
         yield kind, sequence, data[_HEAD.size : size]
@@ -69,25 +69,25 @@ def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Read attributes, by sort."""
-    found = {}
+    """Decode attributes, by type."""
+    values = {}
     while len(data) >= 4:
         size, kind = struct.unpack_from("=HH", data)
         if size < 4:
             break
-        found[kind & KIND_MASK] = data[4:size]
+        values[kind & KIND_MASK] = data[4:size]
         data = data[(size + 3) & ~3 :]
-    return found
+    return values
 
 
-def problem(body: bytes) -> int:
-    """Read an answer's error number; 0 says that all is well."""
+def error_number(body: bytes) -> int:
+    """Return the errno of an error message; 0 if there is no error."""
     (code,) = struct.unpack_from("=i", body)
     return -int(code)
 
 
 class NetlinkSocket:
-    """A line to the kernel. It stays in the network in which it was opened."""
+    """A netlink socket, which stays in the network namespace in which it was opened."""
 
     def __init__(self, family: int = ROUTE) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, family)
@@ -105,40 +105,40 @@ class NetlinkSocket:
         self._socket.close()
 
     def next_sequence(self) -> int:
-        """Number the next message."""
+        """Return the sequence number of the next message."""
         self._sequence += 1
         return self._sequence
 
-    def tell(self, what: str, kind: int, body: bytes, flags: int = 0) -> None:
-        """Have one thing done; OSError names it when the kernel refuses."""
+    def execute(self, action: str, kind: int, body: bytes, flags: int = 0) -> None:
+        """Send one request and wait for its acknowledgement; OSError names the action that the kernel refused."""
         sequence = self.next_sequence()
-        self.send(what, message(kind, REQUEST | ACK | flags, sequence, body), {sequence})
+        self.send(action, message(kind, REQUEST | ACK | flags, sequence, body), {sequence})
 
-    def send(self, what: str, data: bytes, sequences: set[int]) -> None:
-        """Send messages and wait until each of these numbers is answered."""
+    def send(self, action: str, data: bytes, sequences: set[int]) -> None:
+        """Send messages and wait until each of these sequence numbers is acknowledged."""
         self._socket.send(data)
         waiting = set(sequences)
         while waiting:
             for kind, sequence, body in messages(self._socket.recv(READ_BYTES)):
-                code = problem(body) if kind == ERROR else 0
+                code = error_number(body) if kind == ERROR else 0
                 if code:
-                    raise OSError(code, f"{what}: {os.strerror(code)}")
+                    raise OSError(code, f"{action}: {os.strerror(code)}")
                 waiting.discard(sequence)
 
-    def ask(self, kind: int, body: bytes, flags: int = DUMP) -> Iterator[bytes]:
-        """Read all there is of a sort, or, with ACK for the flags, just one."""
+    def query(self, kind: int, body: bytes, flags: int = DUMP) -> Iterator[bytes]:
+        """Return all objects of a kind, or, with ACK as flags, just one."""
         sequence = self.next_sequence()
         self._socket.send(message(kind, REQUEST | flags, sequence, body))
-        found: list[bytes] = []
+        answers: list[bytes] = []
         while True:
-            for sort, number_, answer in messages(self._socket.recv(READ_BYTES)):
-                if number_ != sequence:
+            for sort, answered, answer in messages(self._socket.recv(READ_BYTES)):
+                if answered != sequence:
                     continue
                 if sort in (DONE, ERROR):
-                    if sort == ERROR and problem(answer):
-                        raise OSError(problem(answer), os.strerror(problem(answer)))
-                    return iter(found)
-                found.append(answer)
+                    if sort == ERROR and (code := error_number(answer)):
+                        raise OSError(code, os.strerror(code))
+                    return iter(answers)
+                answers.append(answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,21 +150,21 @@ class Link:
     master: int
     alias: str
     is_up: bool
-    # Whether packets get through: a moment after it is up.
+    # Whether it transmits packets, which begins a moment after it is up.
     is_running: bool
 
 
-def links(line: NetlinkSocket) -> tuple[Link, ...]:
-    """List the interfaces."""
+def links(sock: NetlinkSocket) -> tuple[Link, ...]:
+    """Return all interfaces."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(EXTRA, number(WITHOUT_COUNTERS))
-    return tuple(_link(each) for each in line.ask(GET_LINK, body))
+    return tuple(_link(answer) for answer in sock.query(GET_LINK, body))
 
 
-def find_link(line: NetlinkSocket, name: str) -> Link | None:
-    """Look for one interface."""
+def find_link(sock: NetlinkSocket, name: str) -> Link | None:
+    """Return the interface with this name; None if it does not exist."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(NAME, text(name))
     try:
-        return next((_link(each) for each in line.ask(GET_LINK, body, flags=ACK)), None)
+        return next((_link(answer) for answer in sock.query(GET_LINK, body, flags=ACK)), None)
     except OSError as error:
         if error.errno == errno.ENODEV:
             return None
@@ -173,12 +173,12 @@ def find_link(line: NetlinkSocket, name: str) -> Link | None:
 
 def _link(body: bytes) -> Link:
     _, _, index, flags, _ = _LINK.unpack_from(body)
-    found = attributes(body[_LINK.size :])
+    values = attributes(body[_LINK.size :])
     return Link(
         index=index,
-        name=_text(found.get(NAME, b"")),
-        master=int.from_bytes(found.get(MASTER, b""), "little"),
-        alias=_text(found.get(ALIAS, b"")),
+        name=_text(values.get(NAME, b"")),
+        master=int.from_bytes(values.get(MASTER, b""), "little"),
+        alias=_text(values.get(ALIAS, b"")),
         is_up=bool(flags & UP),
         is_running=bool(flags & RUNNING),
     )
@@ -188,78 +188,80 @@ def _text(value: bytes) -> str:
     return value.rstrip(b"\0").decode(errors="replace")
 
 
-def routed(line: NetlinkSocket) -> tuple[IPv4Network, ...]:
-    """List what this machine has a way to, in any table, but for the way to everywhere."""
-    found = []
-    for body in line.ask(GET_ROUTE, _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
+def routed(sock: NetlinkSocket) -> tuple[IPv4Network, ...]:
+    """Return the destinations of all routes in all tables, without default routes."""
+    networks = []
+    for body in sock.query(GET_ROUTE, _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
         family, bits, *_ = _ROUTE.unpack_from(body)
-        to = attributes(body[_ROUTE.size :]).get(RTA_TO)
-        if family == socket.AF_INET and bits and to:
-            found.append(IPv4Network((to, bits), strict=False))
-    return tuple(found)
+        destination = attributes(body[_ROUTE.size :]).get(RTA_TO)
+        if family == socket.AF_INET and bits and destination:
+            networks.append(IPv4Network((destination, bits), strict=False))
+    return tuple(networks)
 
 
-def make_bridge(line: NetlinkSocket, name: str, *, hardware: bytes, mtu: int) -> None:
-    """Make a bridge whose hardware address does not change with what joins it."""
+def make_bridge(sock: NetlinkSocket, name: str, *, hardware: bytes, mtu: int) -> None:
+    """Create a bridge with a fixed MAC address, which does not change with the interfaces on it."""
     info = nested(INFO, attribute(INFO_KIND, b"bridge"))
     parts = (attribute(NAME, text(name)), attribute(HARDWARE, hardware), attribute(MTU, number(mtu)))
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + b"".join(parts) + info
-    line.tell(f"bridge {name}", NEW_LINK, body, CREATE | EXCLUSIVE)
+    sock.execute(f"bridge {name}", NEW_LINK, body, CREATE | EXCLUSIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VethPair:
-    """A cable: one end here on a bridge, the other as `inside` in another network."""
+    """A veth pair: one end on a bridge, the other, called `inside`, in another namespace."""
 
     name: str
     master: int
     mtu: int
     inside: str
     hardware: bytes
-    # An open file of the other network.
+    # A file descriptor of the other namespace.
     namespace: int
 
 
-def make_pair(line: NetlinkSocket, pair: VethPair) -> None:
-    """Make both ends of a cable; neither is up."""
-    there = (
+def make_pair(sock: NetlinkSocket, pair: VethPair) -> None:
+    """Create a veth pair; both ends are down."""
+    inner = (
         attribute(NAME, text(pair.inside)),
         attribute(HARDWARE, pair.hardware),
         attribute(MTU, number(pair.mtu)),
         attribute(NAMESPACE, number(pair.namespace)),
     )
-    peer = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + b"".join(there)
+    peer = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + b"".join(inner)
     info = nested(INFO, attribute(INFO_KIND, b"veth"), nested(INFO_DATA, attribute(PEER, peer)))
-    here = (
+    outer = (
         attribute(NAME, text(pair.name)),
         attribute(MTU, number(pair.mtu)),
         attribute(MASTER, number(pair.master)),
     )
-    body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + b"".join(here) + info
-    line.tell(f"link {pair.name}", NEW_LINK, body, CREATE | EXCLUSIVE)
+    body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + b"".join(outer) + info
+    sock.execute(f"link {pair.name}", NEW_LINK, body, CREATE | EXCLUSIVE)
 
 
-def set_up(line: NetlinkSocket, *, index: int = 0, name: str = "", alias: str = "") -> None:
-    """Switch an interface on, and write on it whose it is."""
+def set_up(sock: NetlinkSocket, *, index: int = 0, name: str = "", alias: str = "") -> None:
+    """Set an interface up, and set its alias."""
     parts = (attribute(NAME, text(name)) if name else b"", attribute(ALIAS, alias.encode()) if alias else b"")
     body = _LINK.pack(socket.AF_UNSPEC, 0, index, UP, UP) + b"".join(parts)
-    line.tell(f"link {name or index} up", NEW_LINK, body)
+    sock.execute(f"link {name or index} up", NEW_LINK, body)
 
 
-def delete_link(line: NetlinkSocket, name: str) -> None:
-    """Take an interface away; OSError when there is none."""
-    line.tell(f"link {name} away", DELETE_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(NAME, text(name)))
+def delete_link(sock: NetlinkSocket, name: str) -> None:
+    """Delete an interface; OSError if it does not exist."""
+    sock.execute(
+        f"delete link {name}", DELETE_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(NAME, text(name))
+    )
 
 
-def give_address(line: NetlinkSocket, index: int, address: IPv4Interface) -> None:
-    """Give an interface an address."""
+def add_address(sock: NetlinkSocket, index: int, address: IPv4Interface) -> None:
+    """Add an address to an interface."""
     parts = attribute(IFA_LOCAL, address.packed) + attribute(IFA_ADDRESS, address.packed)
     body = _ADDRESS.pack(socket.AF_INET, address.network.prefixlen, 0, UNIVERSE, index) + parts
-    line.tell(f"address {address}", NEW_ADDRESS, body, CREATE | EXCLUSIVE)
+    sock.execute(f"address {address}", NEW_ADDRESS, body, CREATE | EXCLUSIVE)
 
 
-def set_gateway(line: NetlinkSocket, index: int, gateway: IPv4Address) -> None:
-    """Send whatever goes elsewhere by this way."""
+def set_gateway(sock: NetlinkSocket, index: int, gateway: IPv4Address) -> None:
+    """Set the default route."""
     head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, MAIN_TABLE, BY_BOOT, UNIVERSE, UNICAST, 0)
     body = head + attribute(RTA_GATEWAY, gateway.packed) + attribute(RTA_OUT, number(index))
-    line.tell(f"route by {gateway}", NEW_ROUTE, body, CREATE | EXCLUSIVE)
+    sock.execute(f"default route by {gateway}", NEW_ROUTE, body, CREATE | EXCLUSIVE)

@@ -1,7 +1,7 @@
-"""The networks of pods, as the kernel keeps them: a namespace held by a file, and a cable from it to the bridge.
+"""The network namespaces of pods: each held by a file, with a veth pair to the bridge.
 
-Nothing else is kept of them. The cable's end on the bridge is named after the pod's address, and has the pod's uid
-written on it as the last step, so that an agent that starts tells a whole network from a part of one.
+No other state is stored. The veth's end on the bridge is named after the pod's address, and gets the pod's uid as its
+alias in the last step, so that a new agent can tell a complete network from an incomplete one.
 """
 
 import asyncio
@@ -25,185 +25,194 @@ RUN = Path("/run/paceline")
 INSIDE = "eth0"
 NEW_NETWORK = 0x40000000
 BIND, DETACH = 4096, 2
-LINGER_SECONDS = 0.25
-LOOK_SECONDS, MOST_LOOKS = 0.001, 50
-# As container runtimes set them: a port below 1024 is nothing special in a network of one's own.
+REMOVE_SECONDS = 0.25
+POLL_SECONDS, MAX_POLLS = 0.001, 50
+# As container runtimes set them: ports below 1024 need no privilege in a pod's own network.
 SETTINGS = (("net/ipv4/ip_unprivileged_port_start", "0"), ("net/ipv4/ping_group_range", "0 2147483647"))
+# The namespaces of the connectivity check.
+NEAR, FAR = "try-near", "try-far"
+CHECK_MTU = 1280
+# A firewall drops packets silently: if there is no answer by then, there will be none.
+CHECK_SECONDS = 2.5
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(slots=True, kw_only=True)
 class NetworkNamespaces:
-    """Makes, finds and removes them, all on one thread: that thread goes into each for a moment."""
+    """Creates, finds and removes namespaces, all on one thread, which enters each of them for a moment."""
 
     bridge: str
     subnet: IPv4Network
     mtu: int
     _thread: OneThread = field(default_factory=lambda: OneThread("networks"))
-    # The uids that have a network, whole or in part.
-    _known: set[str] = field(default_factory=set)
-    # Those seen to be whole, with their address.
-    _whole: dict[str, str] = field(default_factory=dict)
-    # Those that are not used any more and still there.
-    _leaving: set[str] = field(default_factory=set)
-    _has_left: asyncio.Event = field(default_factory=asyncio.Event)
+    # The uids of pods with a network, complete or not.
+    _uids: set[str] = field(default_factory=set)
+    # The addresses of pods whose network is complete, by uid.
+    _complete: dict[str, str] = field(default_factory=dict)
+    # The uids of pods whose network is to be removed.
+    _unused: set[str] = field(default_factory=set)
+    _has_unused: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def find(self) -> None:
-        """Learn what an earlier agent left."""
-        self._known |= await self._thread.run(self._find)
+        """Find the namespaces of an earlier agent."""
+        self._uids |= await self._thread.run(self._find)
 
     def pod_uids(self) -> frozenset[str]:
-        """Name the pods that have one."""
-        return frozenset(self._known)
+        """Return the uids of the pods that have a network."""
+        return frozenset(self._uids)
 
     async def make(self, uid: str, address: str) -> str:
-        """Give the file of a pod's network, made if need be; CannotStart when another pod still has the address."""
-        if self._whole.get(uid) != address:
-            self._known.add(uid)
-            self._leaving.discard(uid)
+        """Return the file of a pod's network, created if missing; CannotStart if another pod still has the address."""
+        if self._complete.get(uid) != address:
+            self._uids.add(uid)
+            self._unused.discard(uid)
             try:
                 await self._thread.run(lambda: self._make(uid, IPv4Address(address)))
-                await running(cable_name(IPv4Address(address)))
+                await wait_until_running(veth_name(IPv4Address(address)))
             except OSError as error:
                 raise CannotStart(
-                    "FailedCreatePodSandBox", f"the pod's network cannot be made: {error.strerror}"
+                    "FailedCreatePodSandBox", f"the pod's network cannot be created: {error.strerror}"
                 ) from error
-            self._whole[uid] = address
+            self._complete[uid] = address
         return str(self.file(uid))
 
     async def remove(self, uid: str) -> None:
-        """Take a pod's network away, now that nothing runs in it; none is fine."""
-        if uid in self._known:
-            self._whole.pop(uid, None)
-            self._known.discard(uid)
-            self._leaving.add(uid)
-            self._has_left.set()
+        """Remove a pod's network, if it has one, after its containers have ended."""
+        if uid in self._uids:
+            self._complete.pop(uid, None)
+            self._uids.discard(uid)
+            self._unused.add(uid)
+            self._has_unused.set()
 
     async def run(self) -> None:
-        """Let go of what is no longer used, many at once: that takes the kernel hardly longer than a single one."""
+        """Remove unused namespaces, many at once: that takes the kernel hardly longer than a single one."""
         while True:
-            await self._has_left.wait()
-            await asyncio.sleep(LINGER_SECONDS)
-            self._has_left.clear()
-            await self._thread.run(self._let_go)
+            await self._has_unused.wait()
+            await asyncio.sleep(REMOVE_SECONDS)
+            self._has_unused.clear()
+            await self._thread.run(self._remove_unused)
 
-    def _let_go(self) -> None:
-        while self._leaving:
-            unmount_netns(self.file(self._leaving.pop()))
+    def _remove_unused(self) -> None:
+        while self._unused:
+            unmount_netns(self.file(self._unused.pop()))
 
     def file(self, uid: str) -> Path:
-        """Say which file holds a pod's network."""
+        """Return the file that holds a pod's namespace."""
         return RUN / self.bridge / uid
 
     def _find(self) -> set[str]:
-        with NetlinkSocket() as line:
-            named = {each.alias for each in cables(line, self.bridge) if each.alias}
-        return named | set(names(RUN / self.bridge))
+        with NetlinkSocket() as sock:
+            uids = {veth.alias for veth in veths(sock, self.bridge) if veth.alias}
+        return uids | set(names(RUN / self.bridge))
 
     def _make(self, uid: str, address: IPv4Address) -> None:
-        name = cable_name(address)
-        with NetlinkSocket() as line:
-            bridge, cable = netlink.find_link(line, self.bridge), netlink.find_link(line, name)
+        name = veth_name(address)
+        with NetlinkSocket() as sock:
+            bridge, veth = netlink.find_link(sock, self.bridge), netlink.find_link(sock, name)
             if bridge is None:
                 raise CannotStart(
-                    "NetworkNotReady", f"the bridge {self.bridge} of this cluster is gone; start it again"
+                    "NetworkNotReady", f"the bridge {self.bridge} of this cluster does not exist; restart the cluster"
                 )
-            if cable and cable.alias in self._leaving:
-                unmount_netns(self.file(cable.alias))
-            elif cable and cable.alias not in ("", uid) and is_held(self.file(cable.alias)):
-                said = f"{address} still belongs to the pod {cable.alias}, which has the same name"
-                raise CannotStart("AddressInUse", f"{said}; this one starts when that one has ended")
-            is_ours = cable is not None and cable.alias == uid and cable.is_up and cable.master == bridge.index
-            if is_ours and is_held(self.file(uid)):
+            if veth and veth.alias in self._unused:
+                unmount_netns(self.file(veth.alias))
+            elif veth and veth.alias not in ("", uid) and is_mounted(self.file(veth.alias)):
+                message = f"{address} still belongs to the pod with uid {veth.alias}, which has the same name"
+                raise CannotStart("AddressInUse", f"{message}; this pod starts when that one has ended")
+            is_ours = veth is not None and veth.alias == uid and veth.is_up and veth.master == bridge.index
+            if is_ours and is_mounted(self.file(uid)):
                 return
-            # What a killed agent left unfinished, or what the kernel has not yet taken away.
+            # A killed agent may have left it incomplete, or the kernel has not removed it yet.
             unmount_netns(self.file(uid))
-            if cable:
-                delete(line, name)
-            self.build(line, uid, address=address, master=bridge.index)
+            if veth:
+                delete(sock, name)
+            self.build(sock, uid, address=address, master=bridge.index)
 
-    def build(self, line: NetlinkSocket, uid: str, *, address: IPv4Address, master: int) -> None:
-        """Make a network, with a cable to this bridge, or to none."""
+    def build(self, sock: NetlinkSocket, uid: str, *, address: IPv4Address, master: int) -> None:
+        """Create a namespace with a veth pair to the bridge with this index, or to none if it is 0."""
         file = self.file(uid)
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)
-        with _new_network(file) as there:
+        with _new_namespace(file) as inner:
             handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 pair = VethPair(
-                    name=cable_name(address),
+                    name=veth_name(address),
                     master=master,
                     mtu=self.mtu,
                     inside=INSIDE,
                     hardware=hardware(address),
                     namespace=handle,
                 )
-                netlink.make_pair(line, pair)
-                # This end first: the other is then at work as soon as it is up.
-                netlink.set_up(line, name=pair.name)
+                netlink.make_pair(sock, pair)
+                # The outer end first: then the inner end runs as soon as it is up.
+                netlink.set_up(sock, name=pair.name)
             finally:
                 os.close(handle)
-            netlink.set_up(there, index=netlink.LOOPBACK_INDEX)
-            index = next(each.index for each in netlink.links(there) if each.name == INSIDE)
-            netlink.give_address(there, index, IPv4Interface((int(address), self.subnet.prefixlen)))
-            netlink.set_up(there, index=index)
-            netlink.set_gateway(there, index, self.subnet.network_address + 1)
-        netlink.set_up(line, name=cable_name(address), alias=uid)
+            netlink.set_up(inner, index=netlink.LOOPBACK_INDEX)
+            index = next(link.index for link in netlink.links(inner) if link.name == INSIDE)
+            netlink.add_address(inner, index, IPv4Interface((int(address), self.subnet.prefixlen)))
+            netlink.set_up(inner, index=index)
+            netlink.set_gateway(inner, index, self.subnet.network_address + 1)
+        netlink.set_up(sock, name=veth_name(address), alias=uid)
 
 
-async def running(name: str) -> None:
-    """Wait until packets get through a cable: one that is lost now would be sent again only after a second.
+async def wait_until_running(name: str) -> None:
+    """Wait until a veth transmits packets: one that is lost now would be sent again only after a second.
 
-    Not long, as nothing is wrong without, and beside the thread, on which the next network is made meanwhile.
+    The wait is short, because a network works without it, and off the thread, which creates the next one meanwhile.
     """
-    with NetlinkSocket() as line:
-        for _ in range(MOST_LOOKS):
-            link = netlink.find_link(line, name)
-            if link is None or link.is_running:
+    with NetlinkSocket() as sock:
+        for _ in range(MAX_POLLS):
+            if _is_running_or_missing(sock, name):
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
-def delete(line: NetlinkSocket, name: str) -> None:
-    """Take an interface away; gone already is fine."""
+def _is_running_or_missing(sock: NetlinkSocket, name: str) -> bool:
+    link = netlink.find_link(sock, name)
+    return link is None or link.is_running
+
+
+def delete(sock: NetlinkSocket, name: str) -> None:
+    """Delete an interface, if it exists."""
     with contextlib.suppress(OSError):
-        netlink.delete_link(line, name)
+        netlink.delete_link(sock, name)
 
 
-def cables(line: NetlinkSocket, bridge: str) -> tuple[Link, ...]:
-    """List the ends of cables on a bridge."""
-    there = netlink.links(line)
-    master = next((each.index for each in there if each.name == bridge), -1)
-    return tuple(each for each in there if each.master == master)
+def veths(sock: NetlinkSocket, bridge: str) -> tuple[Link, ...]:
+    """Return the ends of veth pairs on a bridge."""
+    links = netlink.links(sock)
+    master = next((link.index for link in links if link.name == bridge), -1)
+    return tuple(link for link in links if link.master == master)
 
 
-def cable_name(address: IPv4Address) -> str:
-    """Name the end of a pod's cable: no two pods of the machine have one address."""
+def veth_name(address: IPv4Address) -> str:
+    """Return the name of the outer end of a pod's veth pair, unique because no two pods share an address."""
     return f"plv{address.packed.hex()}"
 
 
 def hardware(address: IPv4Address) -> bytes:
-    """Give the hardware address that goes with an address, so that peers need not learn a new one after a restart."""
+    """Return the MAC address for an IP address, so that peers need not learn a new one after a restart."""
     return b"\x0a\x58" + address.packed
 
 
 def unmount_netns(file: Path) -> None:
-    """Let the kernel end a namespace once nobody is in it."""
+    """Release a namespace, which the kernel removes once no process is in it."""
     if file.exists():
-        # More than once when somebody mounted over it; EINVAL says that nothing is mounted any more.
+        # Repeated, because something may be mounted over it; EINVAL ends the loop when nothing is mounted any more.
         while _libc.umount2(os.fsencode(file), DETACH) == 0:
             pass
         file.unlink(missing_ok=True)
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """List a folder that may not be there."""
-    return tuple(each.name for each in folder.iterdir()) if folder.is_dir() else ()
+    """Return the names in a folder; empty if it does not exist."""
+    return tuple(path.name for path in folder.iterdir()) if folder.is_dir() else ()
 
 
-def is_held(file: Path) -> bool:
-    """Tell whether a namespace is mounted here: its file lies on a file system of its own."""
+def is_mounted(file: Path) -> bool:
+    """Return whether a namespace is mounted at a file: then it is on another file system than its folder."""
     try:
         return file.stat().st_dev != file.parent.stat().st_dev
     except FileNotFoundError:
@@ -211,92 +220,86 @@ def is_held(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _back_home() -> Iterator[None]:
-    """Return to the network in which this thread is now."""
+def _restored_namespace() -> Iterator[None]:
+    """Return this thread to its current network namespace at the end."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
     finally:
-        _check(_libc.setns(home, NEW_NETWORK), "the way back")
+        _check(_libc.setns(home, NEW_NETWORK), "return to the network namespace")
         os.close(home)
 
 
 @contextlib.contextmanager
 def inside(file: Path) -> Iterator[None]:
-    """Be in a network for a moment: sockets that are made there stay there."""
-    with _back_home():
+    """Enter a network namespace; sockets that are created there stay in it."""
+    with _restored_namespace():
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _check(_libc.setns(handle, NEW_NETWORK), f"the network of {file}")
+            _check(_libc.setns(handle, NEW_NETWORK), f"enter the network namespace {file}")
         finally:
             os.close(handle)
         yield
 
 
 @contextlib.contextmanager
-def _new_network(file: Path) -> Iterator[NetlinkSocket]:
-    """Make a network, held by this file, and give a line into it; the thread is back in its own by then."""
-    with _back_home():
-        _check(_libc.unshare(NEW_NETWORK), "a network of its own")
+def _new_namespace(file: Path) -> Iterator[NetlinkSocket]:
+    """Create a namespace that a file holds, and yield a netlink socket in it; the thread is back in its own by then."""
+    with _restored_namespace():
+        _check(_libc.unshare(NEW_NETWORK), "create a network namespace")
         for name, value in SETTINGS:
             with contextlib.suppress(OSError):
                 Path("/proc/sys", name).write_text(value)
-        here = b"/proc/thread-self/ns/net"
-        _check(_libc.mount(here, os.fsencode(file), None, BIND, None), f"mount at {file}")
-        line = NetlinkSocket()
-    with line:
-        yield line
+        current = b"/proc/thread-self/ns/net"
+        _check(_libc.mount(current, os.fsencode(file), None, BIND, None), f"mount at {file}")
+        sock = NetlinkSocket()
+    with sock:
+        yield sock
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, action: str) -> None:
     if result != 0:
         number = ctypes.get_errno() or errno.EPERM
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
 
 
-NEAR, FAR = "try-near", "try-far"
-MTU = 1280
-# Dropped packets tell nothing: after this long, none has come.
-PATIENCE_SECONDS = 2.5
-
-
-def can_reach_other_subnets(line: NetlinkSocket, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
-    """Call, from a network on the bridge, one that is not on it; both are gone afterwards."""
-    near = NetworkNamespaces(bridge=bridge, subnet=subnet, mtu=MTU)
-    far = NetworkNamespaces(bridge=bridge, subnet=beside, mtu=MTU)
-    here, there = subnet.broadcast_address - 1, beside.network_address + 2
+def can_reach_other_subnets(sock: NetlinkSocket, bridge: str, subnet: IPv4Network, *, other: IPv4Network) -> bool:
+    """Return whether a namespace on the bridge can connect to one in another subnet: a firewall may prevent it."""
+    near = NetworkNamespaces(bridge=bridge, subnet=subnet, mtu=CHECK_MTU)
+    far = NetworkNamespaces(bridge=bridge, subnet=other, mtu=CHECK_MTU)
+    near_address, far_address = subnet.broadcast_address - 1, other.network_address + 2
     try:
-        far.build(line, FAR, address=there, master=0)
-        near.build(line, NEAR, address=here, master=_index(line, bridge))
-        netlink.give_address(line, _index(line, cable_name(there)), IPv4Interface((int(there) - 1, beside.prefixlen)))
-        for name in (cable_name(there), cable_name(here), bridge):
-            _await_running(line, name)
+        far.build(sock, FAR, address=far_address, master=0)
+        near.build(sock, NEAR, address=near_address, master=_index(sock, bridge))
+        gateway = IPv4Interface((int(far_address) - 1, other.prefixlen))
+        netlink.add_address(sock, _index(sock, veth_name(far_address)), gateway)
+        for name in (veth_name(far_address), veth_name(near_address), bridge):
+            _await_running(sock, name)
         with inside(far.file(FAR)):
-            server = socket.create_server((str(there), 0))
+            server = socket.create_server((str(far_address), 0))
         with server, inside(near.file(NEAR)):
-            return _reaches(server.getsockname())
+            return _can_connect(server.getsockname())
     finally:
-        for address, file in ((there, far.file(FAR)), (here, near.file(NEAR))):
+        for address, file in ((far_address, far.file(FAR)), (near_address, near.file(NEAR))):
             unmount_netns(file)
-            delete(line, cable_name(address))
+            delete(sock, veth_name(address))
 
 
-def _await_running(line: NetlinkSocket, name: str) -> None:
-    for _ in range(MOST_LOOKS):
-        link = netlink.find_link(line, name)
-        if link is None or link.is_running:
+def _await_running(sock: NetlinkSocket, name: str) -> None:
+    for _ in range(MAX_POLLS):
+        if _is_running_or_missing(sock, name):
             return
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
-def _reaches(place: tuple[str, int]) -> bool:
+def _can_connect(address: tuple[str, int]) -> bool:
     try:
-        with socket.create_connection(place, PATIENCE_SECONDS):
+        with socket.create_connection(address, CHECK_SECONDS):
             return True
     except OSError:
         return False
 
 
-def _index(line: NetlinkSocket, name: str) -> int:
-    link = netlink.find_link(line, name)
+def _index(sock: NetlinkSocket, name: str) -> int:
+    link = netlink.find_link(sock, name)
     return link.index if link else 0

@@ -1,7 +1,7 @@
-"""One cluster's rules in the kernel's packet filter: what leaves the bridge leaves as the machine, nothing comes in.
+"""The firewall rules of one cluster: outgoing connections are masqueraded, incoming ones are dropped.
 
-Written as nf_tables messages, so that neither nft nor iptables has to be installed. All rules are one table with
-the bridge's name, replaced as one step.
+They are sent as nf_tables messages, so that neither nft nor iptables has to be installed. All rules are in one table
+with the bridge's name, which is replaced in one step.
 """
 
 import socket
@@ -38,8 +38,8 @@ SOURCE_OFFSET, ADDRESS_BYTES, NETWORK_HEADER = 12, 4, 1
 APPEND = 0x800
 
 
-def guard(line: NetlinkSocket, bridge: str, subnet: IPv4Network) -> None:
-    """Put the rules of a bridge in place of those it had; OSError when the kernel has no packet filter."""
+def guard(sock: NetlinkSocket, bridge: str, subnet: IPv4Network) -> None:
+    """Replace the rules of a bridge; OSError if the kernel has no nf_tables."""
     steps = [
         (NEW_TABLE, CREATE, attribute(TABLE_NAME, text(bridge))),
         (DELETE_TABLE, 0, attribute(TABLE_NAME, text(bridge))),
@@ -57,29 +57,29 @@ def guard(line: NetlinkSocket, bridge: str, subnet: IPv4Network) -> None:
         _rule(bridge, "through", *_interface(OUT_NAME, EQUAL, bridge), *_answers(), _verdict(ACCEPT)),
         _rule(bridge, "through", *_interface(OUT_NAME, EQUAL, bridge), _verdict(DROP)),
     ]
-    _carry_out(line, f"packet filter rules of {bridge}", steps)
+    _execute(sock, f"packet filter rules of {bridge}", steps)
 
 
-def unguard(line: NetlinkSocket, bridge: str) -> None:
-    """Take the rules of a bridge away, if there are any."""
+def unguard(sock: NetlinkSocket, bridge: str) -> None:
+    """Remove the rules of a bridge, if it has any."""
     name = attribute(TABLE_NAME, text(bridge))
-    _carry_out(line, f"packet filter rules of {bridge}", [(NEW_TABLE, CREATE, name), (DELETE_TABLE, 0, name)])
+    _execute(sock, f"packet filter rules of {bridge}", [(NEW_TABLE, CREATE, name), (DELETE_TABLE, 0, name)])
 
 
-def _carry_out(line: NetlinkSocket, what: str, steps: list[tuple[int, int, bytes]]) -> None:
-    """Have all of it done, or nothing."""
-    data = message(BEGIN, REQUEST, line.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
+def _execute(sock: NetlinkSocket, action: str, steps: list[tuple[int, int, bytes]]) -> None:
+    """Execute all steps as one transaction."""
+    data = message(BEGIN, REQUEST, sock.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
     waiting = set()
     for kind, flags, body in steps:
-        sequence = line.next_sequence()
+        sequence = sock.next_sequence()
         waiting.add(sequence)
         data += message(_kind(kind), REQUEST | ACK | flags, sequence, _head(socket.AF_INET) + body)
-    data += message(END, REQUEST, line.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
-    line.send(what, data, waiting)
+    data += message(END, REQUEST, sock.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
+    sock.send(action, data, waiting)
 
 
-def open_line() -> NetlinkSocket:
-    """Open a line to the packet filter."""
+def open_socket() -> NetlinkSocket:
+    """Return a netlink socket to the packet filter."""
     return NetlinkSocket(NETFILTER)
 
 
@@ -95,10 +95,10 @@ def _big(value: int) -> bytes:
     return struct.pack("!I", value)
 
 
-def _chain(table: str, name: str, sort: str, hook: tuple[int, int]) -> bytes:
-    where = nested(CHAIN_HOOK, attribute(1, _big(hook[0])), attribute(2, _big(hook[1])))
+def _chain(table: str, name: str, kind: str, hook: tuple[int, int]) -> bytes:
+    hook_attribute = nested(CHAIN_HOOK, attribute(1, _big(hook[0])), attribute(2, _big(hook[1])))
     names = attribute(CHAIN_TABLE, text(table)) + attribute(CHAIN_NAME, text(name))
-    return names + where + attribute(CHAIN_POLICY, _big(ACCEPT)) + attribute(CHAIN_TYPE, text(sort))
+    return names + hook_attribute + attribute(CHAIN_POLICY, _big(ACCEPT)) + attribute(CHAIN_TYPE, text(kind))
 
 
 def _rule(table: str, chain: str, *expressions: bytes) -> tuple[int, int, bytes]:

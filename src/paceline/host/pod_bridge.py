@@ -1,7 +1,7 @@
-"""The network of one embedded cluster: decided and made by the control process, read by the agent, gone with both.
+"""The network of one embedded cluster: created by the control process, used by the agent, removed with both.
 
-It is a bridge, the rules around it, and the machine's leave to pass packets on. Which it is stands in a file, so that
-both processes, and the next start, go by the same answer.
+It consists of a bridge, its firewall rules, and IP forwarding. The choice between it and the machine's network is
+stored in a file, so that both processes and the next start agree on it.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from paceline.host.netlink import NetlinkSocket
 from paceline.host.netns import (
     RUN,
     NetworkNamespaces,
-    cables,
     can_reach_other_subnets,
     delete,
     hardware,
     names,
     unmount_netns,
+    veths,
 )
 from paceline.host.shim_processes import RealProcesses
 from paceline.node.network.network import SHARED, SHARED_NETWORK, PodNetwork
@@ -34,7 +34,7 @@ from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 RESOLVER, UPSTREAM = Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")
-USUAL_MTU = 1500
+DEFAULT_MTU = 1500
 # Capabilities, as bits of /proc/self/status.
 NET_ADMIN, SYS_ADMIN = 12, 21
 CLOSED = (
@@ -42,169 +42,180 @@ CLOSED = (
     "`iptables -I FORWARD -i {bridge} -j ACCEPT && iptables -I FORWARD -o {bridge} -j ACCEPT`, and start again"
 )
 RIGHTS = "root, or the capabilities CAP_NET_ADMIN and CAP_SYS_ADMIN"
+# Room for as many pods as may have names, including those that have ended and still exist.
+PREFIX_LENGTH = 18
+# Where pods' subnets are chosen from, in this order: private ranges, then the carriers' range, which some private
+# networks use too.
+POOLS = tuple(IPv4Network(pool) for pool in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
+# Default ranges of other software: Services and pods of Kubernetes, k3s, Podman and Docker.
+USUAL = tuple(
+    IPv4Network(network)
+    for network in ("10.96.0.0/12", "10.244.0.0/16", "10.42.0.0/15", "10.88.0.0/16", "172.17.0.0/16", "10.0.0.0/16")
+)
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkChoice:
-    """What was decided for a cluster."""
+    """How the pods of a cluster are connected, and the explanation for people."""
 
     # None: pods share the machine's network.
     subnet: IPv4Network | None
-    why: str
+    message: str
 
     @property
     def gateway(self) -> str:
-        """Give the machine's own address among the pods'; none where they share its network."""
+        """Return the machine's address in the pods' subnet; empty where pods share its network."""
         return "" if self.subnet is None else str(self.subnet.network_address + 1)
 
     @property
     def mode(self) -> str:
-        """Say it in the word that people use for it."""
+        """Return the value of `--network` for this choice."""
         return HOST_NETWORK if self.subnet is None else OWN_NETWORK
 
 
 class NoPodNetwork(Exception):
-    """Pods cannot have networks of their own here: why, and what would help."""
+    """Pods cannot have their own networks here; the message says why, and what would help."""
 
 
 def bridge_name(home: Path) -> str:
-    """Name a cluster's bridge."""
+    """Return the name of a cluster's bridge."""
     return f"pl{crc32(str(home).encode()):08x}"
 
 
 def prepare(settings: Settings) -> NetworkChoice:
-    """Decide, make what is needed, and write the decision down; HostError when what was asked for cannot be."""
-    before = stored_choice(settings)
+    """Choose the network, create it and store the choice; HostError if the requested network is not possible."""
+    last = stored_choice(settings)
     running = _running(settings)
-    asked = settings.network or (before.mode if before and running else "")
-    if running and before and settings.network not in ("", before.mode):
-        said = f"{len(running)} pods run on {_place(before.mode)}"
-        raise HostError(f"{said}: end them first, or start with --network {before.mode}")
-    if running and before is None:
+    mode = settings.network or (last.mode if last and running else "")
+    if running and last and settings.network not in ("", last.mode):
+        message = f"{len(running)} running pods use {_describe(last.mode)}"
+        raise HostError(f"{message}: end them first, or start with --network {last.mode}")
+    if running and last is None:
         # They were started before there was a choice.
-        asked = HOST_NETWORK
-    choice = _decide(settings, asked, before)
+        mode = HOST_NETWORK
+    choice = _choose(settings, mode, last)
     if choice.subnet is None:
         close(settings)
-    beside = settings.pod_network.with_suffix(".new")
-    beside.write_text(json.dumps({"subnet": str(choice.subnet) if choice.subnet else None, "why": choice.why}) + "\n")
-    beside.replace(settings.pod_network)
+    new = settings.pod_network.with_suffix(".new")
+    new.write_text(json.dumps({"subnet": str(choice.subnet) if choice.subnet else None, "why": choice.message}) + "\n")
+    new.replace(settings.pod_network)
     return choice
 
 
-def _decide(settings: Settings, asked: str, before: NetworkChoice | None) -> NetworkChoice:
-    if asked == HOST_NETWORK:
-        return NetworkChoice(subnet=None, why=f"{SHARED}, as `--network {HOST_NETWORK}` asks for")
+def _choose(settings: Settings, mode: str, last: NetworkChoice | None) -> NetworkChoice:
+    if mode == HOST_NETWORK:
+        return NetworkChoice(subnet=None, message=f"{SHARED}, as requested by `--network {HOST_NETWORK}`")
     try:
-        subnet = make(settings, before.subnet if before else None, is_asked=asked == OWN_NETWORK)
+        subnet = make(settings, last.subnet if last else None, is_requested=mode == OWN_NETWORK)
     except (NoPodNetwork, OSError) as error:
-        said = str(error) if isinstance(error, NoPodNetwork) else f"{error.strerror or error}"
-        if asked == OWN_NETWORK:
-            raise HostError(f"pods cannot have networks of their own: {said}") from error
-        return NetworkChoice(subnet=None, why=f"{SHARED}; not one of its own: {said}")
-    said = f"every pod has a network of its own, with an address of {subnet} on the bridge {bridge_name(settings.home)}"
-    return NetworkChoice(subnet=subnet, why=said)
+        cause = str(error) if isinstance(error, NoPodNetwork) else f"{error.strerror or error}"
+        if mode == OWN_NETWORK:
+            raise HostError(f"pods cannot have their own networks: {cause}") from error
+        return NetworkChoice(subnet=None, message=f"{SHARED}; their own networks are not possible: {cause}")
+    message = f"every pod has its own network, with an address of {subnet} on the bridge {bridge_name(settings.home)}"
+    return NetworkChoice(subnet=subnet, message=message)
 
 
 def stored_choice(settings: Settings) -> NetworkChoice | None:
-    """Read what was decided last; None when nothing was."""
+    """Return the last choice; None if there is none."""
     try:
-        found = json.loads(settings.pod_network.read_text())
-        subnet = IPv4Network(found["subnet"]) if found["subnet"] else None
-        return NetworkChoice(subnet=subnet, why=str(found["why"]))
+        stored = json.loads(settings.pod_network.read_text())
+        subnet = IPv4Network(stored["subnet"]) if stored["subnet"] else None
+        return NetworkChoice(subnet=subnet, message=str(stored["why"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def pod_network(settings: Settings) -> tuple[PodNetwork, NetworkNamespaces | None]:
-    """Give the agent what was decided, and its hands for it."""
+    """Return the chosen network, and what creates the pods' namespaces if they have their own."""
     choice = stored_choice(settings)
     if choice is None or choice.subnet is None:
-        return (PodNetwork(why=choice.why) if choice else SHARED_NETWORK), None
-    network = PodNetwork(subnet=choice.subnet, why=choice.why, resolver=str(resolver()))
+        return (PodNetwork(message=choice.message) if choice else SHARED_NETWORK), None
+    network = PodNetwork(subnet=choice.subnet, message=choice.message, resolver=str(resolver()))
     return network, NetworkNamespaces(bridge=bridge_name(settings.home), subnet=choice.subnet, mtu=_mtu())
 
 
-def make(settings: Settings, last: IPv4Network | None, *, is_asked: bool) -> IPv4Network:
-    """Make the bridge and the rules around it, or see that they are there."""
+def make(settings: Settings, last: IPv4Network | None, *, is_requested: bool) -> IPv4Network:
+    """Create the bridge and its rules unless they exist, and return the subnet."""
     if missing := missing_rights():
         raise NoPodNetwork(missing)
     name = bridge_name(settings.home)
-    with _alone(), NetlinkSocket() as line, nftables.open_line() as rules:
-        _forget_lost(line, rules)
-        bridge = netlink.find_link(line, name)
-        is_there = bridge is not None and bridge.is_up and last is not None
-        subnet = last if is_there and last else _make_bridge(line, settings.home, last)
+    with _lock(), NetlinkSocket() as routing, nftables.open_socket() as rules:
+        _remove_orphans(routing, rules)
+        bridge = netlink.find_link(routing, name)
+        exists = bridge is not None and bridge.is_up and last is not None
+        subnet = last if exists and last else _make_bridge(routing, settings.home, last)
         nftables.guard(rules, name, subnet)
-        _pass_on()
-        # Whoever asks for it may have pods that cannot reach other machines.
+        _enable_forwarding()
+        # With an explicit `--network`, pods that cannot reach other machines are acceptable.
         if (
-            not is_asked
-            and not cables(line, name)
-            and not can_reach_other_subnets(line, name, subnet, beside=_beside(line, subnet))
+            not is_requested
+            and not veths(routing, name)
+            and not can_reach_other_subnets(routing, name, subnet, other=_unused_subnet(routing, subnet))
         ):
-            _remove(line, rules, name)
+            _remove(routing, rules, name)
             raise NoPodNetwork(CLOSED.format(bridge=name))
     return subnet
 
 
-def _beside(line: NetlinkSocket, subnet: IPv4Network) -> IPv4Network:
-    """Choose a few addresses for a try, which nobody uses."""
-    found = choose_subnet((subnet, *netlink.routed(line)), seed=0)
-    if found is None:
+def _unused_subnet(routing: NetlinkSocket, subnet: IPv4Network) -> IPv4Network:
+    """Return a few unused addresses for the connectivity check."""
+    chosen = choose_subnet((subnet, *netlink.routed(routing)), seed=0)
+    if chosen is None:
         raise NoPodNetwork("all private addresses are in use on this machine")
-    return IPv4Network((found.network_address, 30))
+    return IPv4Network((chosen.network_address, 30))
 
 
 def close(settings: Settings) -> None:
-    """Leave nothing behind, unless pods still run."""
+    """Remove the bridge and its rules, unless pods still run."""
     if missing_rights() or not (RUN / bridge_name(settings.home)).exists():
         return
     name = bridge_name(settings.home)
     running = _running(settings)
-    with _alone(), NetlinkSocket() as line, nftables.open_line() as rules:
-        for each in cables(line, name):
-            if each.alias not in running:
-                delete(line, each.name)
+    with _lock(), NetlinkSocket() as routing, nftables.open_socket() as rules:
+        for veth in veths(routing, name):
+            if veth.alias not in running:
+                delete(routing, veth.name)
         for uid in names(RUN / name):
             if uid not in running:
                 unmount_netns(RUN / name / uid)
-        _remove(line, rules, name)
+        _remove(routing, rules, name)
 
 
 def missing_rights(status: Path = Path("/proc/self/status")) -> str:
-    """Say what this process lacks to make networks; nothing when it may."""
+    """Return a message if this process may not create networks; empty if it may."""
     lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
     rights = int(lines.get("CapEff", "0"), 16)
-    has_all = all(rights >> each & 1 for each in (NET_ADMIN, SYS_ADMIN))
+    has_all = all(rights >> bit & 1 for bit in (NET_ADMIN, SYS_ADMIN))
     return "" if has_all else f"it takes {RIGHTS}; start it with: sudo paceline up"
 
 
 def resolver() -> Path:
-    """Find a list of name servers that can be reached from another network than the machine's own."""
+    """Return a resolv.conf whose name servers can be reached from another network namespace."""
     try:
-        servers = _servers(RESOLVER)
+        servers = _name_servers(RESOLVER)
     except OSError:
         return RESOLVER
-    is_here = servers and all(each.is_loopback for each in servers)
-    return UPSTREAM if is_here and UPSTREAM.exists() else RESOLVER
+    is_local = servers and all(server.is_loopback for server in servers)
+    return UPSTREAM if is_local and UPSTREAM.exists() else RESOLVER
 
 
-def _servers(path: Path) -> list[IPv4Address]:
-    found = []
+def _name_servers(path: Path) -> list[IPv4Address]:
+    servers = []
     for line in path.read_text(errors="replace").splitlines():
-        words = line.split()
-        if words[:1] == ["nameserver"] and len(words) > 1:
+        fields = line.split()
+        if fields[:1] == ["nameserver"] and len(fields) > 1:
             with contextlib.suppress(ValueError):
-                found.append(IPv4Address(words[1]))
-    return found
+                servers.append(IPv4Address(fields[1]))
+    return servers
 
 
-def _make_bridge(line: NetlinkSocket, home: Path, last: IPv4Network | None) -> IPv4Network:
+def _make_bridge(routing: NetlinkSocket, home: Path, last: IPv4Network | None) -> IPv4Network:
     name = bridge_name(home)
-    # What a start that was killed left of it.
-    delete(line, name)
-    taken = (*netlink.routed(line), *_named(os.environ))
+    # A start that was killed may have left it incomplete.
+    delete(routing, name)
+    taken = (*netlink.routed(routing), *_servers_and_proxies(os.environ))
     if last and not any(last.overlaps(other) for other in taken):
         subnet = last
     else:
@@ -214,46 +225,61 @@ def _make_bridge(line: NetlinkSocket, home: Path, last: IPv4Network | None) -> I
         subnet = chosen
     gateway = subnet.network_address + 1
     (RUN / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-    netlink.make_bridge(line, name, hardware=hardware(gateway), mtu=_mtu())
-    bridge = netlink.find_link(line, name)
+    netlink.make_bridge(routing, name, hardware=hardware(gateway), mtu=_mtu())
+    bridge = netlink.find_link(routing, name)
     index = bridge.index if bridge else 0
-    netlink.give_address(line, index, IPv4Interface((int(gateway), subnet.prefixlen)))
-    netlink.set_up(line, index=index, alias=str(home))
+    netlink.add_address(routing, index, IPv4Interface((int(gateway), subnet.prefixlen)))
+    netlink.set_up(routing, index=index, alias=str(home))
     return subnet
 
 
-def _named(environ: Mapping[str, str]) -> Iterator[IPv4Network]:
-    """Addresses that are spoken to by way of the default route, and must not be hidden by a bridge."""
+def choose_subnet(taken: Iterable[IPv4Network], *, seed: int) -> IPv4Network | None:
+    """Return a subnet that overlaps with none that is taken; the seed determines where the search starts."""
+    avoided = (*USUAL, *taken)
+    return next((subnet for subnet in _candidates(seed) if not any(subnet.overlaps(other) for other in avoided)), None)
+
+
+def _candidates(seed: int) -> Iterator[IPv4Network]:
+    for pool in POOLS:
+        count = 2 ** (PREFIX_LENGTH - pool.prefixlen)
+        step = 2 ** (32 - PREFIX_LENGTH)
+        for number in range(count):
+            start = int(pool.network_address) + (seed + number) % count * step
+            yield IPv4Network((start, PREFIX_LENGTH))
+
+
+def _servers_and_proxies(environ: Mapping[str, str]) -> Iterator[IPv4Network]:
+    """Yield addresses that are reached by the default route, which a bridge must not hide."""
     for path in (RESOLVER, UPSTREAM):
         with contextlib.suppress(OSError):
-            yield from (IPv4Network(each) for each in _servers(path))
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+            yield from (IPv4Network(server) for server in _name_servers(path))
+    for name in PROXY_VARIABLES:
         host = environ.get(name, "").rpartition("@")[2].rpartition("//")[2].partition(":")[0].strip("/")
         with contextlib.suppress(ValueError):
             yield IPv4Network(host)
 
 
-def _remove(line: NetlinkSocket, rules: NetlinkSocket, name: str) -> None:
-    """Take a bridge and its rules away when no pod is on it, and the machine's leave with the last bridge."""
-    if cables(line, name) or names(RUN / name):
+def _remove(routing: NetlinkSocket, rules: NetlinkSocket, name: str) -> None:
+    """Remove a bridge without pods and its rules; with the last bridge, restore IP forwarding."""
+    if veths(routing, name) or names(RUN / name):
         return
-    delete(line, name)
+    delete(routing, name)
     nftables.unguard(rules, name)
     shutil.rmtree(RUN / name, ignore_errors=True)
-    if not [each for each in RUN.iterdir() if each.is_dir()]:
-        _pass_on_no_more()
+    if not any(path.is_dir() for path in RUN.iterdir()):
+        _restore_forwarding()
 
 
-def _forget_lost(line: NetlinkSocket, rules: NetlinkSocket) -> None:
-    """Take away the bridges of clusters whose folder is gone."""
-    for each in netlink.links(line):
-        if (RUN / each.name).is_dir() and each.alias and not Path(each.alias).exists():
-            _remove(line, rules, each.name)
+def _remove_orphans(routing: NetlinkSocket, rules: NetlinkSocket) -> None:
+    """Remove the bridges of clusters whose folder no longer exists."""
+    for link in netlink.links(routing):
+        if (RUN / link.name).is_dir() and link.alias and not Path(link.alias).exists():
+            _remove(routing, rules, link.name)
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Let no other cluster of this machine change the same things meanwhile."""
+def _lock() -> Iterator[None]:
+    """Exclude other clusters of this machine from changing bridges and rules."""
     RUN.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -263,15 +289,15 @@ def _alone() -> Iterator[None]:
         os.close(file)
 
 
-def _pass_on() -> None:
-    """Let the machine pass packets on, and remember that it did not."""
-    before = FORWARDING.read_text().strip()
-    if before != "1":
-        (RUN / "forwarding").write_text(before)
+def _enable_forwarding() -> None:
+    """Enable IP forwarding, and store its previous value."""
+    previous = FORWARDING.read_text().strip()
+    if previous != "1":
+        (RUN / "forwarding").write_text(previous)
         FORWARDING.write_text("1")
 
 
-def _pass_on_no_more() -> None:
+def _restore_forwarding() -> None:
     file = RUN / "forwarding"
     with contextlib.suppress(FileNotFoundError):
         FORWARDING.write_text(file.read_text())
@@ -279,48 +305,22 @@ def _pass_on_no_more() -> None:
 
 
 def _mtu() -> int:
-    """Give the size of packets of the interface that leads outside."""
+    """Return the MTU of the interface with the default route."""
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/net/route").read_text().splitlines()[1:]:
-            name, to, *_ = line.split()
-            if to == "00000000":
+            name, destination, *_ = line.split()
+            if destination == "00000000":
                 return int(Path("/sys/class/net", name, "mtu").read_text())
-    return USUAL_MTU
+    return DEFAULT_MTU
 
 
-def _place(mode: str) -> str:
-    return "the machine's network" if mode == HOST_NETWORK else "networks of their own"
+def _describe(mode: str) -> str:
+    return "the machine's network" if mode == HOST_NETWORK else "their own networks"
 
 
 def _running(settings: Settings) -> frozenset[str]:
-    """Name the pods that have a live container."""
+    """Return the uids of the pods with a running container."""
     processes = RealProcesses()
     pods = settings.agent / "pods"
-    folders = {each for each in pods.glob("*/containers/*/*") if processes.holds(each)}
-    return frozenset(each.relative_to(pods).parts[0] for each in folders)
-
-
-# As many as pods may have names, also those that have ended and are still listed.
-BITS = 18
-# In this order. The first two are private; the last is carriers' own, which some private networks use too.
-POOLS = tuple(IPv4Network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
-# What others on such machines begin with: services and pods of Kubernetes, of k3s, Podman and Docker.
-USUAL = tuple(
-    IPv4Network(each)
-    for each in ("10.96.0.0/12", "10.244.0.0/16", "10.42.0.0/15", "10.88.0.0/16", "172.17.0.0/16", "10.0.0.0/16")
-)
-
-
-def choose_subnet(taken: Iterable[IPv4Network], *, seed: int) -> IPv4Network | None:
-    """Find a subnet that overlaps with none that is taken; which one is looked at first is up to the seed."""
-    avoided = (*USUAL, *taken)
-    return next((each for each in _candidates(seed) if not any(each.overlaps(other) for other in avoided)), None)
-
-
-def _candidates(seed: int) -> Iterator[IPv4Network]:
-    for pool in POOLS:
-        count = 2 ** (BITS - pool.prefixlen)
-        step = 2 ** (32 - BITS)
-        for number in range(count):
-            at = int(pool.network_address) + (seed + number) % count * step
-            yield IPv4Network((at, BITS))
+    folders = (folder for folder in pods.glob("*/containers/*/*") if processes.holds(folder))
+    return frozenset(folder.relative_to(pods).parts[0] for folder in folders)

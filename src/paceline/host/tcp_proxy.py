@@ -1,7 +1,7 @@
-"""Ports of the external address: bytes of whoever calls there are passed on to a pod, both ways, as they come.
+"""Listen on ports of the external address, and forward TCP connections to pods.
 
-Nothing is read ahead: what one side does not take, the other is not asked for. When as many callers are in as may be,
-the next ones wait in the kernel's queue.
+Nothing is read ahead: data is read from one side only as fast as the other side takes it. When a port has its maximum
+of connections, further ones wait in the kernel's queue.
 """
 
 import asyncio
@@ -14,136 +14,140 @@ from functools import partial
 
 from paceline.client.http.http1 import Address
 from paceline.errors import HostError
-from paceline.node.network.service_proxy import Lead
+from paceline.node.network.service_proxy import Route
 
-# Callers of one port at a time.
-MOST_CALLERS = 512
-QUEUE = 1024
-PIECE_BYTES = 65536
-DIAL_SECONDS = 10.0
-# When the machine has no more files or memory for a caller.
-BREATH_SECONDS = 0.1
-_AT_ONCE = struct.pack("ii", 1, 0)
+# Connections of one port at a time.
+MAX_CONNECTIONS = 512
+BACKLOG = 1024
+CHUNK = 65536
+CONNECT_SECONDS = 10.0
+# After an accept failed because the machine has no more files or memory.
+RETRY_SECONDS = 0.1
+_RESET = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True, kw_only=True)
 class OpenPorts:
-    """The ports that listen, each with a task of its own."""
+    """The open ports, each with its own task."""
 
     address: str
     group: asyncio.TaskGroup
     _tasks: dict[int, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
-    def open(self, port: int, lead: Lead) -> None:
-        """Listen, and lead whoever calls; HostError says why the port cannot be had."""
+    def open(self, port: int, route: Route) -> None:
+        """Listen, and forward every connection; HostError says why the port cannot be opened."""
         sock = listen(self.address, port)
-        self._tasks[port] = self.group.create_task(_serve(sock, lead), name=f"port-{port}")
-        # Also when it ends before it has begun.
+        self._tasks[port] = self.group.create_task(_serve(sock, route), name=f"port-{port}")
+        # In a callback, because a task that is cancelled before its first step runs no `finally`.
         self._tasks[port].add_done_callback(lambda _task: sock.close())
 
     async def close(self, port: int) -> None:
-        """Listen no more, and end what is under way."""
+        """Stop listening, and end open connections."""
         task = self._tasks.pop(port)
         task.cancel()
         await asyncio.wait([task])
 
 
 def listen(address: str, port: int) -> socket.socket:
-    """Give a socket that listens; HostError says what to do when it cannot."""
-    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    """Return a listening socket; HostError says what to do if there can be none."""
+    sock = socket.socket(_family(address), socket.SOCK_STREAM)
     try:
-        # What a process that was killed left in its last state does not stand in the way.
+        # So that connections of a killed process in TIME_WAIT do not block the port.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address, port))
-        sock.listen(QUEUE)
+        sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        raise HostError(_why(error, address, port)) from error
+        raise HostError(_message(error, address, port)) from error
     sock.settimeout(0)
     return sock
 
 
-def _why(error: OSError, address: str, port: int) -> str:
-    start = f"port {port} of {address} cannot be had"
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _message(error: OSError, address: str, port: int) -> str:
+    start = f"port {port} of {address} cannot be opened"
     match error.errno:
         case errno.EADDRINUSE:
-            return f"{start}: another program listens there; it is tried again until that has ended"
+            return f"{start}: another program listens on it; we try again until that program has ended"
         case errno.EACCES | errno.EPERM:
-            open_to_all = f"`sysctl net.ipv4.ip_unprivileged_port_start={port}`"
-            return f"{start}: it takes root; start as root, or let everybody have it: {open_to_all}"
+            setting = f"`sysctl net.ipv4.ip_unprivileged_port_start={port}`"
+            return f"{start}: this takes root; start as root, or allow all users to open it with {setting}"
         case errno.EADDRNOTAVAIL:
-            return f"{start}: this machine has no such address; `paceline up --external-address` chooses another"
+            return f"{start}: this machine has no such address; choose one with `paceline up --external-address`"
     return f"{start}: {error.strerror}"
 
 
-async def _serve(sock: socket.socket, lead: Lead) -> None:
-    loop, room = asyncio.get_running_loop(), asyncio.Semaphore(MOST_CALLERS)
-    async with asyncio.TaskGroup() as callers:
+async def _serve(sock: socket.socket, route: Route) -> None:
+    loop, slots = asyncio.get_running_loop(), asyncio.Semaphore(MAX_CONNECTIONS)
+    async with asyncio.TaskGroup() as connections:
         while True:
-            await room.acquire()
+            await slots.acquire()
             try:
-                caller, peer = await loop.sock_accept(sock)
+                client, peer = await loop.sock_accept(sock)
             except OSError:
-                # It has hung up already, or there are no more files: those who are in will leave some.
-                room.release()
-                await asyncio.sleep(BREATH_SECONDS)
+                # The client has disconnected, or there are no more files until other connections end.
+                slots.release()
+                await asyncio.sleep(RETRY_SECONDS)
                 continue
-            task = callers.create_task(_receive(caller, str(peer[0]), lead))
-            task.add_done_callback(partial(_see_off, caller, room))
+            task = connections.create_task(_forward(client, str(peer[0]), route))
+            task.add_done_callback(partial(_release, client, slots))
 
 
-def _see_off(caller: socket.socket, room: asyncio.Semaphore, _task: asyncio.Task[None]) -> None:
-    # Also when the port is closed before its task has begun.
-    caller.close()
-    room.release()
+def _release(client: socket.socket, slots: asyncio.Semaphore, _task: asyncio.Task[None]) -> None:
+    # Also called if the port is closed before the task's first step.
+    client.close()
+    slots.release()
 
 
-async def _receive(caller: socket.socket, peer: str, lead: Lead) -> None:
-    """Pass one caller on until both sides have had enough, or one is gone."""
-    place = await lead(peer)
-    far = await _dial(place) if place else None
-    if far is None:
-        _slam(caller)
+async def _forward(client: socket.socket, peer: str, route: Route) -> None:
+    """Forward one connection until both sides have ended it, or one fails."""
+    address = await route(peer)
+    backend = await _connect(address) if address else None
+    if backend is None:
+        _reset_on_close(client)
         return
-    with far:
-        for each in (caller, far):
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # Who is gone without a word is noticed in the end.
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    with backend:
+        for sock in (client, backend):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # So that a peer that vanished is noticed in the end.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(_copy(caller, far))
-                both.create_task(_copy(far, caller))
+                both.create_task(_copy(client, backend))
+                both.create_task(_copy(backend, client))
         except* OSError:
-            _slam(caller)
-            _slam(far)
+            _reset_on_close(client)
+            _reset_on_close(backend)
 
 
-async def _dial(place: Address) -> socket.socket | None:
-    """Call a pod; None when it does not answer."""
-    far = socket.socket(socket.AF_INET6 if ":" in place.address else socket.AF_INET, socket.SOCK_STREAM)
-    far.settimeout(0)
+async def _connect(address: Address) -> socket.socket | None:
+    """Connect to a pod; None if it does not answer."""
+    sock = socket.socket(_family(address.address), socket.SOCK_STREAM)
+    sock.settimeout(0)
     try:
-        async with asyncio.timeout(DIAL_SECONDS):
-            await asyncio.get_running_loop().sock_connect(far, (place.address, place.port))
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.get_running_loop().sock_connect(sock, (address.address, address.port))
     except (OSError, TimeoutError):
-        far.close()
+        sock.close()
         return None
     except BaseException:
-        far.close()
+        sock.close()
         raise
-    return far
+    return sock
 
 
 async def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Pass on what comes, and that nothing more comes."""
+    """Copy data to its end, and end the target's stream too."""
     loop = asyncio.get_running_loop()
-    while piece := await loop.sock_recv(source, PIECE_BYTES):
-        await loop.sock_sendall(target, piece)
+    while chunk := await loop.sock_recv(source, CHUNK):
+        await loop.sock_sendall(target, chunk)
     target.shutdown(socket.SHUT_WR)
 
 
-def _slam(sock: socket.socket) -> None:
-    """Let the other side notice at once that there is no more, rather than take it for the end."""
+def _reset_on_close(sock: socket.socket) -> None:
+    """Have the socket reset when it is closed, so that the peer does not take the failure for a regular end."""
     with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -101,7 +101,7 @@ def _conditions(host: Host, network: PodNetwork, *, has_sandbox: bool) -> list[O
         *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
         _condition(sandbox[0], "True" if has_sandbox and host.has_sandbox else "False", *sandbox[1:]),
         _limits_condition(host),
-        _condition("PodNetwork", *own, network.why),
+        _condition("PodNetwork", *own, network.message),
         _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),
     ]
 

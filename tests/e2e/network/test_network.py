@@ -20,9 +20,9 @@ from typing import Any, cast
 import pytest
 
 from paceline.host import nftables
-from paceline.host.netlink import NetlinkSocket, attribute, delete_link, give_address, links, make_bridge, set_up
+from paceline.host.netlink import NetlinkSocket, add_address, attribute, delete_link, links, make_bridge, set_up
 from paceline.host.netlink import text as netlink_text
-from paceline.host.netns import RUN, NetworkNamespaces, cables, hardware, unmount_netns
+from paceline.host.netns import RUN, NetworkNamespaces, hardware, unmount_netns, veths
 from paceline.host.pod_bridge import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.support.manifests import pod, pytorch, text
@@ -87,7 +87,7 @@ def traces(home: Path) -> list[str]:
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     found += [line for line in mounts if name in line or f"{home.name}/agent" in line]
     with NetlinkSocket() as line:
-        found += [each.name for each in (*links(line), *cables(line, name)) if each.name == name]
+        found += [each.name for each in (*links(line), *veths(line, name)) if each.name == name]
     return found
 
 
@@ -99,9 +99,9 @@ def networks() -> list[Path]:
 def has_rules(home: Path) -> bool:
     """Tell whether a cluster's table is in the packet filter, by taking it away."""
     table = attribute(nftables.TABLE_NAME, netlink_text(bridge_name(home)))
-    with nftables.open_line() as rules:
+    with nftables.open_socket() as rules:
         try:
-            nftables._carry_out(rules, "a table", [(nftables.DELETE_TABLE, 0, table)])
+            nftables._execute(rules, "a table", [(nftables.DELETE_TABLE, 0, table)])
         except FileNotFoundError:
             return False
     return True
@@ -227,7 +227,7 @@ def elsewhere() -> Iterator[str]:
     with alone(), NetlinkSocket() as line:
         make_bridge(line, name, hardware=hardware(gateway), mtu=1500)
         index = next(each.index for each in links(line) if each.name == name)
-        give_address(line, index, IPv4Interface((int(gateway), ELSEWHERE.prefixlen)))
+        add_address(line, index, IPv4Interface((int(gateway), ELSEWHERE.prefixlen)))
         set_up(line, index=index)
         file = asyncio.run(NetworkNamespaces(bridge=name, subnet=ELSEWHERE, mtu=1500).make("elsewhere", address))
         with subprocess.Popen([sys.executable, "-c", JOIN + SERVE, file], stdout=subprocess.PIPE) as server:

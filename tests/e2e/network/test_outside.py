@@ -114,8 +114,8 @@ def test_a_port_that_is_taken_is_told_and_had_once_it_is_free(cluster: Embedded)
     with socket.create_server((HERE, PORT)):
         create(cluster, service("late", "LoadBalancer"))
         said = told(cluster, "late", "PortNotOpen")
-        assert f"port {PORT} of {HERE} cannot be had: another program listens there" in said
-        assert f"meanwhile it is reached at port {high_port(cluster, 'late')} of {HERE}" in said
+        assert f"port {PORT} of {HERE} cannot be opened: another program listens on it" in said
+        assert f"until then use port {high_port(cluster, 'late')} of {HERE}" in said
         assert ways_in(cluster, "late") == []
         assert ask(high_port(cluster, "late")) in {"one", "two"}
         assert "<pending>" in cluster.kubectl("get", "service", "late").out

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paceline.host.netlink import NetlinkSocket
-from paceline.host.netns import RUN, cables
+from paceline.host.netns import RUN, veths
 from paceline.host.pod_bridge import bridge_name
 from paceline.node.runtime.shim import start_ticks
 from paceline.testing.embedded import Embedded, leftovers, wait_until
@@ -127,7 +127,7 @@ def names(folder: Path) -> list[str]:
 
 def links(bridge: str) -> list[str]:
     with NetlinkSocket() as line:
-        return [each.alias for each in cables(line, bridge)]
+        return [each.alias for each in veths(line, bridge)]
 
 
 def cgroup_folders() -> tuple[Path, ...]:

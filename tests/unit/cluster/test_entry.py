@@ -117,7 +117,7 @@ async def test_a_pod_that_does_not_listen_is_not_waited_for(port):
 
 
 async def test_no_more_callers_than_may_be_are_let_in_and_the_next_one_waits(port, monkeypatch):
-    monkeypatch.setattr(tcp_proxy, "MOST_CALLERS", 1)
+    monkeypatch.setattr(tcp_proxy, "MAX_CONNECTIONS", 1)
     came = []
 
     async def greet(reader, writer):
@@ -160,10 +160,10 @@ async def test_a_port_that_somebody_has_is_told_to_be(port):
 
     with socket.create_server((HERE, port)):
         async with asyncio.TaskGroup() as group:
-            with pytest.raises(HostError, match=f"port {port} of {HERE} cannot be had: another program listens there"):
+            with pytest.raises(HostError, match=f"port {port} of {HERE} cannot be opened: another program listens on it"):
                 OpenPorts(address=HERE, group=group).open(port, nobody)
 
 
 async def test_an_address_that_the_machine_does_not_have_is_told_to_be_none():
-    with pytest.raises(HostError, match="`paceline up --external-address` chooses another"):
+    with pytest.raises(HostError, match="choose one with `paceline up --external-address`"):
         tcp_proxy.listen("192.0.2.1", 0)

@@ -95,7 +95,7 @@ async def test_a_caller_from_outside_goes_the_same_way():
     for place in (open_place, shut):
         await place.begin()
 
-    found = [await each.app.doors.way_to(pod(container()), 6006) for each in (open_place, shut)]
+    found = [await each.app.proxy.address_of(pod(container()), 6006) for each in (open_place, shut)]
 
     assert [str(each) for each in found] == ["127.0.0.1:6006", "None"]
     assert shut.asked == [(1, "127.0.0.1", 6006)]

@@ -40,10 +40,10 @@ async def test_every_claim_that_is_a_folder_is_told():
         "pv-far": volume("", nfs={"server": "nas"}),
     }
     subject = filling(sim, claims, volumes)
-    assert subject.told() == ()
-    await subject.look()
+    assert subject.summary() == ()
+    await subject.measure()
 
-    told = {each["pvcRef"]["name"]: (each["usedBytes"], each["availableBytes"]) for each in subject.told()}
+    told = {each["pvcRef"]["name"]: (each["usedBytes"], each["availableBytes"]) for each in subject.summary()}
     assert told == {"a": (100, 924), "b": (0, 1024)}
 
 
@@ -51,7 +51,7 @@ async def test_a_pod_is_told_of_its_own_claims_by_its_own_names():
     sim = sim_world()
     folder_with(sim, "/disk/a", 2000)
     subject = filling(sim, {"a": "pv-a"}, {"pv-a": volume("/disk/a")})
-    await subject.look()
+    await subject.measure()
     wanted = [{"name": "data", "persistentVolumeClaim": {"claimName": "a"}}, {"name": "tmp", "emptyDir": {}}]
     mine = {"metadata": {"name": "p", "namespace": "team"}, "spec": {"volumes": wanted}}
     other = {"metadata": {"name": "p", "namespace": "other"}, "spec": {"volumes": wanted}}
@@ -78,7 +78,7 @@ async def test_what_takes_long_is_looked_at_seldom():
     subject.files = SlowFiles(sim, seconds=10)
     looks = []
     for _ in range(4):
-        await subject.look()
+        await subject.measure()
         looks.append(subject.files.looks)
         sim.clock.advance(200)
 

@@ -11,7 +11,7 @@ from paceline.errors import Conflict
 from paceline.node.host_info import CannotStart, Folders
 from paceline.node.network import pod_hosts as module
 from paceline.node.network.network import SHARED_NETWORK, PodNetwork
-from paceline.node.network.pod_hosts import Hosts, StableName, hostname_of, machine_name, stable_name
+from paceline.node.network.pod_hosts import Hosts, StableName, hostname_of, stable_name, uts_hostname
 from paceline.testing.sim.effects import SimFiles
 
 FOLDERS = Folders(root=Path("/agent"))
@@ -113,7 +113,7 @@ def test_addresses_are_the_same_after_a_restart_whatever_the_order():
 
 def collide(monkeypatch):
     """Let all names want the same address."""
-    monkeypatch.setattr(module, "natural_number", lambda _name, _count: 0)
+    monkeypatch.setattr(module, "preferred_index", lambda _name, _count: 0)
 
 
 def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypatch):
@@ -136,7 +136,7 @@ def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypat
 def test_an_address_that_is_written_down_waits_for_its_name(monkeypatch):
     """After a restart pods are seen in any order; the first to come must not take what another has had."""
     wanted = {"w-0": 0, "w-1": 0, "w-2": 1}
-    monkeypatch.setattr(module, "natural_number", lambda name, _count: wanted[name.hostname])
+    monkeypatch.setattr(module, "preferred_index", lambda name, _count: wanted[name.hostname])
     files = SimFiles()
     before = hosts(files)
     before.add(pod("w-0"))
@@ -235,7 +235,7 @@ def test_a_pod_on_the_machines_own_network_is_found_where_other_pods_can_reach_t
 
     assert subject.address(outside) == "10.20.0.1"
     assert lines(subject, peer)["w-1"] == "10.20.0.1"
-    assert (subject.is_apart(peer), subject.is_apart(outside)) == (True, False)
+    assert (subject.has_network(peer), subject.has_network(outside)) == (True, False)
 
 
 def test_pods_that_only_share_a_hostname_have_an_address_each():
@@ -283,12 +283,12 @@ def test_a_pod_may_be_called_by_its_full_name_if_it_is_no_longer_than_a_machine_
     for each in (short, long, alone):
         each["spec"] |= full
 
-    assert machine_name(short) == "w.job.team.svc.cluster.local"
-    assert machine_name(alone) == "w"
+    assert uts_hostname(short) == "w.job.team.svc.cluster.local"
+    assert uts_hostname(alone) == "w"
     with pytest.raises(
         CannotStart, match=r"is too long \(64 characters is the max, 77 characters requested\)"
     ) as caught:
-        machine_name(long)
+        uts_hostname(long)
     assert caught.value.reason == "FailedCreatePodSandBox"
     assert hostname_of(short) == "w"
 
@@ -315,5 +315,5 @@ def test_a_pod_that_went_has_no_address():
     subject.add(pod("w-0"))
     subject.remove(pod("w-0"))
 
-    with pytest.raises(Conflict, match="went while it was looked at"):
+    with pytest.raises(Conflict, match="was deleted meanwhile"):
         subject.address(pod("w-0"))

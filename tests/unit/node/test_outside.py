@@ -19,7 +19,7 @@ def service(name, *ports, kind="LoadBalancer", made=1, told="", **spec):
 
 
 def ports_of(layout):
-    return {port: f"{entrance.service[1]}:{entrance.number}" for port, entrance in layout.entrances.items()}
+    return {port: f"{entrance.service[1]}:{entrance.number}" for port, entrance in layout.ports.items()}
 
 
 LAYOUTS = {
@@ -37,37 +37,37 @@ LAYOUTS = {
     "the older one has the port": (
         [service("new", (80, 30_000), made=2), service("old", (80, 30_001))],
         {30_000: "new:80", 30_001: "old:80", 80: "old:80"},
-        {"new": "port 80 of 192.0.2.9 leads to service team/old, and here when that has gone"},
+        {"new": "port 80 of 192.0.2.9 is used by service team/old; this service gets it when that one is deleted"},
     ),
     "who was told to have the port keeps it": (
         [service("new", (80, 30_000), made=2, told=HERE), service("old", (80, 30_001))],
         {30_000: "new:80", 30_001: "old:80", 80: "new:80"},
-        {"old": "port 80 of 192.0.2.9 leads to service team/new, and here when that has gone"},
+        {"old": "port 80 of 192.0.2.9 is used by service team/new; this service gets it when that one is deleted"},
     ),
     "who was told of another address has no more right": (
         [service("new", (80, 30_000), made=2, told="192.0.2.1"), service("old", (80, 30_001))],
         {30_000: "new:80", 30_001: "old:80", 80: "old:80"},
-        {"new": "port 80 of 192.0.2.9 leads to service team/old, and here when that has gone"},
+        {"new": "port 80 of 192.0.2.9 is used by service team/old; this service gets it when that one is deleted"},
     ),
     "all of its numbers or none": (
         [service("a", (80, 30_000)), service("b", (79, 30_001), (80, 30_002), made=2)],
         {30_000: "a:80", 80: "a:80", 30_001: "b:79", 30_002: "b:80"},
-        {"b": "port 80 of 192.0.2.9 leads to service team/a, and here when that has gone"},
+        {"b": "port 80 of 192.0.2.9 is used by service team/a; this service gets it when that one is deleted"},
     ),
     "a high port before a number of one's own": (
         [service("a", (30_001, 30_000)), service("b", (80, 30_001), kind="NodePort", made=2)],
         {30_000: "a:30001", 30_001: "b:80"},
-        {"a": "port 30001 of 192.0.2.9 leads to service team/b, and here when that has gone"},
+        {"a": "port 30001 of 192.0.2.9 is used by service team/b; this service gets it when that one is deleted"},
     ),
     "not TCP": (
         [service("a", {"port": 53, "nodePort": 30_000, "protocol": "UDP", "name": "dns"}, (80, 30_001))],
         {30_001: "a:80"},
-        {"a": "port 53/UDP is not led to: only TCP is"},
+        {"a": "port 53/UDP is not supported: only TCP is"},
     ),
     "not TCP at a high port": (
         [service("a", {"port": 53, "nodePort": 30_000, "protocol": "UDP"}, kind="NodePort")],
         {},
-        {"a": "port 53/UDP is not led to: only TCP is"},
+        {"a": "port 53/UDP is not supported: only TCP is"},
     ),
 }
 
@@ -164,6 +164,6 @@ RANGES = {
 def test_the_author_may_say_who_comes_in(ranges, peer, may):
     found = service("a", (80, 30_000), loadBalancerSourceRanges=ranges)
 
-    assert is_source_allowed(found, peer, is_high=False) is may
-    assert is_source_allowed(found, peer, is_high=True) is may
-    assert is_source_allowed({**found, "spec": {**found["spec"], "type": "NodePort"}}, peer, is_high=True)
+    assert is_source_allowed(found, peer, is_node_port=False) is may
+    assert is_source_allowed(found, peer, is_node_port=True) is may
+    assert is_source_allowed({**found, "spec": {**found["spec"], "type": "NodePort"}}, peer, is_node_port=True)

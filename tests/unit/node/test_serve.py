@@ -42,10 +42,10 @@ def kubelet_over(sim, pods, **machine):
     return Kubelet(
         host=HOST,
         **shared,
-        sessions=StreamingServer(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
-        doors=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
+        streaming=StreamingServer(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
+        proxy=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
         stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
-        past=ArchivedLogs(archive=LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())),
+        archived=ArchivedLogs(archive=LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())),
     )
 
 
@@ -161,7 +161,7 @@ async def test_a_bug_is_an_answer_of_its_own_and_not_an_agent_that_is_not_there(
 
     assert (status, json.loads(body)["reason"]) == (500, "InternalError")
     assert "its log says why" in json.loads(body)["message"]
-    assert "a request was not served" in caplog.text
+    assert "request failed" in caplog.text
 
 
 async def test_a_quoted_slash_does_not_lead_anywhere():

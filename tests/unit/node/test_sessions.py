@@ -228,7 +228,7 @@ async def test_without_a_websocket_the_same_is_checked_and_then_one_asked_for(pl
     spdy = await answer_to(place.app, wanted)
     plain = await ask(place.app, EXEC, query)
 
-    assert (spdy[0], "SPDY is not spoken here" in spdy[1].decode()) == (400, True)
+    assert (spdy[0], "SPDY is not supported" in spdy[1].decode()) == (400, True)
     assert (plain[0], "Upgrade request required" in plain[1].decode()) == (400, True)
 
 

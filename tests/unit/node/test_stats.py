@@ -34,7 +34,7 @@ class Place:
 
     async def look(self, cpu, age):
         self.cpu, self.age = cpu, age
-        await self.app.stats.look()
+        await self.app.stats.sample()
 
     def use(self):
         (told,) = self.app.stats.summary()["pods"]

@@ -18,7 +18,7 @@ from paceline.node.lifecycle.state_files import MESSAGE, attempt_numbers
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import LogArchive
 from paceline.node.network.network import Networks, has_dns_config, resolv_conf_text
-from paceline.node.network.pod_hosts import Hosts, machine_name, sandbox_failed
+from paceline.node.network.pod_hosts import Hosts, sandbox_failed, uts_hostname
 from paceline.node.runtime import cgroup_limits, sandbox, shim
 from paceline.node.runtime.confinement import capabilities_of, confinement_of, is_private, path_in_sandbox, user_of
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
@@ -110,7 +110,7 @@ class Starter:
 
         CannotStart says what is missing.
         """
-        machine_name(pod)
+        uts_hostname(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
             raise sandbox_failed(SHARED_PROCESSES)
         sources = await read_sources(self.cluster, pod, self.tokens)
@@ -183,7 +183,7 @@ class Starter:
         closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
         return ContainerConfig(
-            hostname=machine_name(pod),
+            hostname=uts_hostname(pod),
             environment=environment,
             env=tuple(env.items()),
             command=command_of(container, env),
@@ -206,7 +206,7 @@ class Starter:
         """Return the path of a pod's resolv.conf; empty when it is the machine's."""
         if has_dns_config(pod):
             return str(self.folders.etc(uid_of(pod)) / "resolv.conf")
-        return self.hosts.network.resolver if self.hosts.is_apart(pod) else ""
+        return self.hosts.network.resolver if self.hosts.has_network(pod) else ""
 
     def _with_addresses(self, pod: Object) -> Object:
         """Return a pod with its addresses, which its containers may refer to before its status has them."""
@@ -226,7 +226,7 @@ class Starter:
 
     async def _network(self, pod: Object) -> str:
         """Return the path of the pod's network namespace; empty when it uses the host network."""
-        if self.networks is None or not self.hosts.is_apart(pod):
+        if self.networks is None or not self.hosts.has_network(pod):
             return ""
         return await self.networks.make(uid_of(pod), self.hosts.address(pod))
 
@@ -246,7 +246,7 @@ class Starter:
 
     def _name_servers(self, pod: Object) -> str:
         """Read the resolv.conf that a pod without a DNS policy of its own would have."""
-        path = Path(self.hosts.network.resolver if self.hosts.is_apart(pod) else "/etc/resolv.conf")
+        path = Path(self.hosts.network.resolver if self.hosts.has_network(pod) else "/etc/resolv.conf")
         try:
             return self.world.files.read(path).decode(errors="replace")
         except FileNotFoundError:

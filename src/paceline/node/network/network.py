@@ -1,4 +1,4 @@
-"""How pods are connected: each with a network of its own on a bridge, or all on the machine's."""
+"""The network of a machine's pods: each with its own on a bridge, or all on the machine's; and their resolv.conf."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from paceline.apimachinery.meta import Object
 from paceline.node.host_info import ADDRESS
 
-# Addresses of the machine itself, of which every pod gets one where they share its network.
+# Loopback addresses, of which every pod gets one where pods share the machine's network.
 LOOPBACK = IPv4Network("127.128.0.0/9")
-# What the API server is called in every cluster; its certificate is for these names too.
+# The names of the API server in every cluster, which its certificate covers.
 API_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
@@ -21,64 +21,64 @@ SHARED = "pods share the machine's network, each with a loopback address of its 
 
 
 class Networks(Protocol):
-    """The networks of this machine's pods. They outlive the agent, and are found again by it."""
+    """The networks of this machine's pods. They outlive the agent, and a new agent finds them again."""
 
     async def make(self, uid: str, address: str) -> str:
-        """Give the file of a pod's network, made if need be; Blocked when another pod still has the address."""
+        """Return the file of a pod's network, created if missing; CannotStart if another pod still has the address."""
         ...
 
     async def remove(self, uid: str) -> None:
-        """Take a pod's network away, now that nothing runs in it; none is fine."""
+        """Remove a pod's network, if it has one, after its containers have ended."""
         ...
 
     def pod_uids(self) -> frozenset[str]:
-        """Name the pods that have one."""
+        """Return the uids of the pods that have a network."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodNetwork:
-    """Which of the two it is on this machine, and why."""
+    """How pods are connected on this machine."""
 
-    # Where pods' addresses come from.
+    # The addresses of pods.
     subnet: IPv4Network = LOOPBACK
-    # What the node says of it.
-    why: str = SHARED
-    # Whom pods with a network of their own ask for the addresses of names.
+    # The explanation in the node's status.
+    message: str = SHARED
+    # The resolv.conf of pods with their own networks.
     resolver: str = "/etc/resolv.conf"
-    # Where the API server listens at the host's address; none: pods are not told.
+    # The API server's port at the host's address; 0: pods get no variables for it.
     api_port: int = 0
 
     @property
     def is_own(self) -> bool:
-        """Tell whether every pod has a network of its own."""
+        """Return whether every pod has its own network."""
         return not self.subnet.is_loopback
 
     @property
     def gateway(self) -> str:
-        """Give the machine's own address among the pods'."""
+        """Return the machine's address in the pods' subnet."""
         return str(self.subnet.network_address + 1)
 
     @property
     def host_address(self) -> str:
-        """Give the address at which pods reach the machine."""
+        """Return the address at which pods reach the machine."""
         return self.gateway if self.is_own else ADDRESS
 
     @property
     def variables(self) -> dict[str, str]:
-        """Tell where the API server is, in the variables that clients look for.
+        """Return the environment variables by which in-cluster clients find the API server.
 
-        It goes by a name, which the hosts file of every pod has: that is what its certificate is for.
+        The host is a name from the pod's hosts file, because the certificate is for that name.
         """
         if not self.api_port:
             return {}
-        port, place = str(self.api_port), f"tcp://{self.host_address}:{self.api_port}"
+        port, url = str(self.api_port), f"tcp://{self.host_address}:{self.api_port}"
         return {
             "KUBERNETES_SERVICE_HOST": API_NAMES[0],
             "KUBERNETES_SERVICE_PORT": port,
             "KUBERNETES_SERVICE_PORT_HTTPS": port,
-            "KUBERNETES_PORT": place,
-            "KUBERNETES_PORT_443_TCP": place,
+            "KUBERNETES_PORT": url,
+            "KUBERNETES_PORT_443_TCP": url,
             "KUBERNETES_PORT_443_TCP_ADDR": self.host_address,
             "KUBERNETES_PORT_443_TCP_PORT": port,
             "KUBERNETES_PORT_443_TCP_PROTO": "tcp",
@@ -89,33 +89,33 @@ SHARED_NETWORK = PodNetwork()
 
 
 def uses_host_network(pod: Object) -> bool:
-    """Tell whether a pod asks for the machine's own network."""
+    """Return whether a pod uses the machine's network."""
     return bool((pod.get("spec") or {}).get("hostNetwork"))
 
 
 def has_dns_config(pod: Object) -> bool:
-    """Tell whether a pod says something about its name servers."""
+    """Return whether a pod has DNS settings of its own."""
     spec = pod.get("spec") or {}
     return spec.get("dnsPolicy") == "None" or bool(spec.get("dnsConfig"))
 
 
 def resolv_conf_text(pod: Object, machine: str) -> str:
-    """Write a pod's list: only its own words when it wants none else, or the machine's with its own added."""
+    """Return a pod's resolv.conf: its dnsConfig, added to the machine's resolv.conf unless the dnsPolicy is None."""
     spec = pod.get("spec") or {}
-    own = spec.get("dnsConfig") or {}
+    config = spec.get("dnsConfig") or {}
     lines = [] if spec.get("dnsPolicy") == "None" else [line.split() for line in machine.splitlines()]
-    servers = _all("nameserver", lines, own.get("nameservers") or ())
-    searches = _all("search", lines, own.get("searches") or ())
-    options = {word.partition(":")[0]: word for word in _all("options", lines, ())}
-    options |= {str(each["name"]): _option(each) for each in own.get("options") or ()}
+    servers = _merged("nameserver", lines, config.get("nameservers") or ())
+    searches = _merged("search", lines, config.get("searches") or ())
+    options = {option.partition(":")[0]: option for option in _merged("options", lines, ())}
+    options |= {str(option["name"]): _option(option) for option in config.get("options") or ()}
     text = f"search {' '.join(searches)}\n" if searches else ""
-    text += "".join(f"nameserver {each}\n" for each in servers)
+    text += "".join(f"nameserver {server}\n" for server in servers)
     return text + (f"options {' '.join(options.values())}\n" if options else "")
 
 
-def _all(word: str, lines: Iterable[list[str]], more: Iterable[Any]) -> tuple[str, ...]:
-    found = [each for line in lines if line[:1] == [word] for each in line[1:]]
-    return tuple(dict.fromkeys((*found, *map(str, more))))
+def _merged(keyword: str, lines: Iterable[list[str]], added: Iterable[Any]) -> tuple[str, ...]:
+    values = [value for line in lines if line[:1] == [keyword] for value in line[1:]]
+    return tuple(dict.fromkeys((*values, *map(str, added))))
 
 
 def _option(wire: dict[str, Any]) -> str:

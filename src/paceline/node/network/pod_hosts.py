@@ -1,8 +1,8 @@
-"""Every stable name has an address of its own, and every pod a hosts file that knows its peers.
+"""Assign an address to every stable name, and write a hosts file with its peers for every pod.
 
-An address is computed from the name, so that nothing has to be kept: on the machine's own network one of 127.128.0.0/9,
-where pods have networks of their own one of the bridge's.
-Only where two names fall on one address is the second moved on, and that is written down first.
+An address is computed from the name, so that it need not be stored: one of 127.128.0.0/9 on the machine's network, one
+of the bridge's subnet where pods have their own networks. Only if two names collide is the second moved to the next
+free address, which is stored first.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 DOMAIN = "svc.cluster.local"
 MOVED = "moved.json"
-# The kernel takes no longer one.
-MAX_MACHINE_NAME = 64
+# The kernel's limit.
+MAX_HOSTNAME = 64
 HEAD = """\
 # Written by the Paceline node agent; the same for every pod of this subdomain.
 127.0.0.1\tlocalhost
@@ -37,12 +37,12 @@ fe00::2\tip6-allrouters
 
 @dataclass(frozen=True, slots=True, order=True)
 class StableName:
-    """What a pod is called by its peers, over all its tries."""
+    """The name by which peers reach a pod, the same for all attempts."""
 
     namespace: str
     subdomain: str
     hostname: str
-    # Without a subdomain two pods may have one hostname; they are no peers, and each has an address.
+    # Without a subdomain two pods may have the same hostname; they are not peers, and each has its own address.
     pod: str = ""
 
     def __str__(self) -> str:
@@ -51,11 +51,11 @@ class StableName:
 
     @property
     def group(self) -> str:
-        """Say with whom the hosts file is shared: the subdomain, or nobody."""
+        """Return the key of the hosts file: pods of a subdomain share one."""
         return f"{self.namespace}/{self.subdomain}" if self.subdomain else str(self)
 
     def spellings(self) -> tuple[str, ...]:
-        """Give every form of the name, the longest first, as resolvers take the first for the canonical one."""
+        """Return every form of the name, the longest first: resolvers take the first as the canonical one."""
         if not self.subdomain:
             return (self.hostname,)
         near = f"{self.hostname}.{self.subdomain}"
@@ -64,62 +64,62 @@ class StableName:
 
 
 def stable_name(pod: Object) -> StableName:
-    """Read a pod's stable name."""
+    """Return a pod's stable name."""
     spec = pod.get("spec") or {}
     subdomain, hostname = str(spec.get("subdomain") or ""), hostname_of(pod)
-    own = "" if subdomain or hostname == name_of(pod) else name_of(pod)
-    return StableName(namespace_of(pod), subdomain, hostname, own)
+    pod_name = "" if subdomain or hostname == name_of(pod) else name_of(pod)
+    return StableName(namespace_of(pod), subdomain, hostname, pod_name)
 
 
-def sandbox_failed(why: str) -> CannotStart:
-    """Say that a pod as a whole cannot be what it wants to be, as a kubelet does."""
-    said = f"Failed to create pod sandbox: {why}"
-    return CannotStart("FailedCreatePodSandBox", said, messages=(said,))
+def sandbox_failed(cause: str) -> CannotStart:
+    """Return the error for a pod whose sandbox cannot be created, in a kubelet's words."""
+    message = f"Failed to create pod sandbox: {cause}"
+    return CannotStart("FailedCreatePodSandBox", message, messages=(message,))
 
 
 def hostname_of(pod: Object) -> str:
-    """Give what the machine is called inside a pod."""
+    """Return the hostname inside a pod, without a domain."""
     return str((pod.get("spec") or {}).get("hostname") or name_of(pod))[:63].rstrip("-.")
 
 
-def machine_name(pod: Object) -> str:
-    """Return the hostname of a pod, the full name if it asks for it; CannotStart when that is too long."""
+def uts_hostname(pod: Object) -> str:
+    """Return the hostname of a pod's sandbox, fully qualified if the pod asks for it; CannotStart if it is too long."""
     spec, name = pod.get("spec") or {}, hostname_of(pod)
     if not spec.get("setHostnameAsFQDN") or not spec.get("subdomain"):
         return name
     full = stable_name(pod).spellings()[0]
-    if len(full) > MAX_MACHINE_NAME:
-        said = f"failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long"
-        why = f"{MAX_MACHINE_NAME} characters is the max, {len(full)} characters requested"
-        raise sandbox_failed(f"{said} ({why})")
+    if len(full) > MAX_HOSTNAME:
+        message = f"failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long"
+        limit = f"{MAX_HOSTNAME} characters is the max, {len(full)} characters requested"
+        raise sandbox_failed(f"{message} ({limit})")
     return full
 
 
 def aliases_text(pod: Object) -> str:
-    """Write the names that a pod wants to know others by."""
+    """Return the lines of a pod's hostAliases."""
     lines = [
-        "\t".join((str(each["ip"]), *(each.get("hostnames") or ())))
-        for each in (pod.get("spec") or {}).get("hostAliases") or ()
+        "\t".join((str(alias["ip"]), *(alias.get("hostnames") or ())))
+        for alias in (pod.get("spec") or {}).get("hostAliases") or ()
     ]
     return "\n".join(("\n# Entries added by HostAliases.", *lines, "")) if lines else ""
 
 
 def hosts_text(members: dict[StableName, IPv4Address], api: str = "") -> str:
-    """Write the hosts file of a group; `api` is where the API server is found."""
+    """Return the hosts file of a group; `api` is the API server's address."""
     server = f"{api}\t{' '.join(API_NAMES)}\n" if api else ""
     peers = "".join(f"{address}\t{' '.join(name.spellings())}\n" for name, address in sorted(members.items()))
     return HEAD + server + peers
 
 
-def natural_number(name: StableName, count: int) -> int:
-    """Compute which of so many addresses a name has unless another has it already."""
+def preferred_index(name: StableName, count: int) -> int:
+    """Return which of `count` addresses a name has unless another name has it."""
     digest = hashlib.sha256(str(name).encode()).digest()
     return int.from_bytes(digest[:8], "big") % count
 
 
 @dataclass(slots=True, kw_only=True)
 class Hosts:
-    """The names of all pods that there are, bound or not, so that peers are known before the first one starts."""
+    """The names of all pods of the cluster, bound or not, so that the first pod to start can resolve its peers."""
 
     files: Files
     folders: Folders
@@ -130,23 +130,23 @@ class Hosts:
     _groups: dict[str, set[StableName]] = field(default_factory=dict)
     _changed: set[str] = field(default_factory=set)
     _moved: dict[str, int] = field(default_factory=dict)
-    # What pods want in their own hosts file beside what their group has, by uid.
+    # Group and text of hostAliases, by uid: such a pod has its own hosts file.
     _aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # The names of pods that are on the machine's own network.
+    # The names of pods on the host network.
     _on_host: set[StableName] = field(default_factory=set)
 
     def load(self) -> None:
-        """Read which names were moved; a damaged file costs no more than an address."""
+        """Read which names were moved; a damaged file only means that a name may get another address."""
         self.files.make_folder(self.folders.hosts)
         try:
             moved = {str(name): int(at) for name, at in json.loads(self.files.read(self._journal)).items()}
         except (FileNotFoundError, ValueError, AttributeError):
             moved = {}
-        # Not those of another network, on which pods were before.
+        # Without addresses of another network that the cluster had before.
         self._moved = {name: at for name, at in moved.items() if self._first <= at < self._first + self._count}
 
     def add(self, pod: Object) -> None:
-        """Learn of a pod."""
+        """Add a pod."""
         name = stable_name(pod)
         self._pods.setdefault(name, set()).add(uid_of(pod))
         if uses_host_network(pod):
@@ -155,12 +155,12 @@ class Hosts:
             self._aliases[uid_of(pod)] = (name.group, text)
             self._changed.add(name.group)
         if name not in self._addresses:
-            self._place(name)
+            self._assign(name)
             self._groups.setdefault(name.group, set()).add(name)
             self._changed.add(name.group)
 
     def remove(self, pod: Object) -> None:
-        """Forget a pod; its name goes with the last pod that has it."""
+        """Remove a pod; its name is removed with the last pod that has it."""
         name = stable_name(pod)
         uids = self._pods.get(name, set())
         uids.discard(uid_of(pod))
@@ -174,46 +174,47 @@ class Hosts:
         address = self._addresses.pop(name)
         if self._owners.get(address) == name:
             del self._owners[address]
-        mates = self._groups[name.group]
-        mates.remove(name)
+        members = self._groups[name.group]
+        members.remove(name)
         self._changed.add(name.group)
-        if not mates:
+        if not members:
             del self._groups[name.group]
 
     def address(self, pod: Object) -> str:
-        """Give the address of a pod that was added; Conflict when it has gone since."""
+        """Return the address of a pod; Conflict if it was removed meanwhile."""
         if self.network.is_own and uses_host_network(pod):
             return self.network.gateway
         name = stable_name(pod)
         if name not in self._addresses:
-            raise Conflict(f"pod {name} went while it was looked at")
+            raise Conflict(f"pod {name} was deleted meanwhile")
         return str(IPv4Address(self._addresses[name]))
 
-    def is_apart(self, pod: Object) -> bool:
-        """Tell whether a pod has a network of its own."""
+    def has_network(self, pod: Object) -> bool:
+        """Return whether a pod has its own network."""
         return self.network.is_own and not uses_host_network(pod)
 
     def path(self, pod: Object) -> Path:
-        """Say where the hosts file of a pod lies."""
+        """Return the path of a pod's hosts file."""
         return self._file(uid_of(pod) if uid_of(pod) in self._aliases else stable_name(pod).group)
 
     def flush(self) -> None:
-        """Bring the hosts files up to date, in place: running pods have them mounted."""
+        """Write changed hosts files in place: running pods have them mounted."""
         for group in tuple(self._changed):
             if names := self._groups.get(group):
                 members = {name: self._shown(name) for name in names}
                 api = self.network.host_address if self.network.api_port else ""
                 text = hosts_text(members, api)
                 self.files.overwrite(self._file(group), text.encode())
-                for uid, more in [(uid, more) for uid, (whose, more) in self._aliases.items() if whose == group]:
-                    self.files.overwrite(self._file(uid), (text + more).encode())
+                for uid, (alias_group, aliases) in self._aliases.items():
+                    if alias_group == group:
+                        self.files.overwrite(self._file(uid), (text + aliases).encode())
             else:
                 self.files.remove(self._file(group))
-            # Only now: what a full disk refused is tried again.
+            # Only after the write: what a full disk refused is tried again.
             self._changed.discard(group)
 
     def try_flush(self) -> None:
-        """Bring them up to date if the disk lets us; else it is tried again with the next change, or the next start."""
+        """Write changed hosts files; after a disk error the next change or start tries again."""
         try:
             self.flush()
         except OSError as error:
@@ -228,7 +229,7 @@ class Hosts:
 
     @property
     def _first(self) -> int:
-        """The first address for pods: after the network's own name and, on a bridge, the machine's end of it."""
+        """The first address for pods: after the network address and, on a bridge, the gateway."""
         return int(self.network.subnet.network_address) + (2 if self.network.is_own else 1)
 
     @property
@@ -239,19 +240,19 @@ class Hosts:
         on_host = self.network.is_own and name in self._on_host
         return IPv4Address(self.network.gateway) if on_host else IPv4Address(self._addresses[name])
 
-    def _place(self, name: StableName) -> None:
+    def _assign(self, name: StableName) -> None:
         first, count = self._first, self._count
-        wanted = self._moved.get(str(name), first + natural_number(name, count))
-        # An address that is written down for a name belongs to it also before its pod is seen again.
+        preferred = self._moved.get(str(name), first + preferred_index(name, count))
+        # A stored address stays reserved for its name even before the informer has seen its pod.
         reserved = {at for other, at in self._moved.items() if other != str(name)}
-        address = wanted
+        address = preferred
         if len(self._owners) + len(reserved) >= count and len(self._owners.keys() | reserved) >= count:
-            # More names than addresses: two may have one, and then the second pod waits until the first has ended.
-            self._addresses[name] = wanted
+            # More names than addresses: two share one, and the second pod waits until the first has ended.
+            self._addresses[name] = preferred
             return
         while address in self._owners or address in reserved:
             address = first + (address - first + 1) % count
-        if address != wanted:
+        if address != preferred:
             self._moved[str(name)] = address
             self.files.write(self._journal, json.dumps(self._moved).encode())
         self._addresses[name] = address

@@ -1,12 +1,12 @@
-"""The way to a port of a pod, for the API server's proxy and for callers from outside.
+"""Forward requests to ports of pods, for the API server's proxy and for the service proxy.
 
-A pod with a network of its own is reached at its address as long as something of it runs: a later pod of the same name
-may have the address then. Where pods share the machine's network, each under a loopback address of its own, an address
-alone does not fence anything: whatever listens on all of the machine's addresses answers there too. The door therefore
-opens only where one of the pod's own processes listens, at the pod's address or at all of them: exactly what could be
-reached if the pod had a network of its own, whether the pod declares the port or not. Everything else is refused in
-the words of a port on which nobody listens. The address is the one that this agent gave, never what the pod's status
-says.
+A pod with its own network is reached at its address only while one of its containers runs, because a later pod of the
+same name may get the same address. Where pods share the machine's network, each with its own loopback address, the
+address alone does not isolate anything: a program that listens on all addresses of the machine answers there too.
+The proxy therefore connects only if one of the pod's own processes listens, at the pod's address or at all addresses.
+That is exactly what could be reached if the pod had its own network, whether the pod declares the port or not.
+Everything else is refused like a closed port. The address is the one that this agent assigned, never the one in the
+pod's status.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,30 +25,30 @@ from paceline.node.lifecycle.state_files import latest_attempts
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535
-# /proxy/SCHEME/NAMESPACE/POD/PORT, and the rest of the path.
+# /proxy/SCHEME/NAMESPACE/POD/PORT, and the path at the pod.
 PARTS = 6
 
-# Tells whether a process of one of these shims listens at the address and port.
+# Returns whether a process below one of these shims listens at the address and port.
 Listens = Callable[[tuple[ProcessHandle, ...], str, int], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPortProxy:
-    """Passes requests on to the pods of this machine."""
+    """Forwards requests to the pods of this machine."""
 
     world: Effects
     folders: Folders
     pods: Mapping[Key, Object]
     address: Callable[[Object], str]
     listens: Listens
-    # Tells whether a pod has a network of its own.
-    is_apart: Callable[[Object], bool] = lambda _pod: False
+    # Returns whether a pod has its own network.
+    has_network: Callable[[Object], bool] = lambda _pod: False
 
-    async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass a request or a WebSocket on; ServiceUnavailable when nobody there answers."""
-        place, target = await self._find(scope)
+    async def forward(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Forward a request or a WebSocket; ServiceUnavailable if the pod does not answer."""
+        address, target = await self._target(scope)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-        passing = ProxyRequest(
+        request = ProxyRequest(
             method=scope.get("method", "GET"),
             target=target,
             headers=kept(headers),
@@ -56,37 +56,39 @@ class PodPortProxy:
         )
         relay = join if scope["type"] == "websocket" else pass_on
         try:
-            await relay(place, passing, receive, send)
+            await relay(address, request, receive, send)
         except Unreachable as error:
             raise ServiceUnavailable(f"error trying to reach service: {error}") from error
 
-    async def way_to(self, pod: Object, port: int) -> Address | None:
-        """Give where a port of a pod is dialled; None when none of its own programs listens there."""
-        place = Address(address=self.address(pod), port=port)
-        return place if await self._is_open(pod, place) else None
+    async def address_of(self, pod: Object, port: int) -> Address | None:
+        """Return the address of a port of a pod; None if none of the pod's processes listens there."""
+        address = Address(address=self.address(pod), port=port)
+        return address if await self._is_open(pod, address) else None
 
-    async def _find(self, scope: Mapping[str, Any]) -> tuple[Address, str]:
-        _, _, scheme, namespace, name, port, *rest = scope["raw_path"].decode("ascii").split("/", PARTS)
+    async def _target(self, scope: Mapping[str, Any]) -> tuple[Address, str]:
+        _, _, scheme, namespace, name, port, *path = scope["raw_path"].decode("ascii").split("/", PARTS)
         pod = self.pods.get((namespace, name))
         if pod is None:
             raise NotFound(f'pods "{name}" not found')
         if scheme not in SCHEMES or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
-            raise BadRequest(f"{scheme}:{port} is no way to a pod: the port is a number from 1 to {MAX_PORT}")
-        place = Address(address=self.address(pod), port=int(port), is_tls=scheme == "https")
-        if not await self._is_open(pod, place):
-            raise ServiceUnavailable(f"error trying to reach service: dial tcp {place}: connect: connection refused")
+            raise BadRequest(f"{scheme}:{port} is not valid: use http or https and a port from 1 to {MAX_PORT}")
+        address = Address(address=self.address(pod), port=int(port), is_tls=scheme == "https")
+        if not await self._is_open(pod, address):
+            raise ServiceUnavailable(f"error trying to reach service: dial tcp {address}: connect: connection refused")
         query = scope["query_string"].decode("latin-1")
-        return place, f"/{''.join(rest)}{'?' if query else ''}{query}"
+        return address, f"/{''.join(path)}{'?' if query else ''}{query}"
 
-    async def _is_open(self, pod: Object, place: Address) -> bool:
+    async def _is_open(self, pod: Object, address: Address) -> bool:
         shims = self._shims(pod)
-        if self.is_apart(pod):
+        if self.has_network(pod):
             return bool(shims)
-        return await self.listens(shims, place.address, place.port)
+        return await self.listens(shims, address.address, address.port)
 
     def _shims(self, pod: Object) -> tuple[ProcessHandle, ...]:
-        names = [str(each["name"]) for each in containers_of(pod)]
-        tries = latest_attempts(self.world, self.folders, uid_of(pod), names).values()
+        names = [str(container["name"]) for container in containers_of(pod)]
+        attempts = latest_attempts(self.world, self.folders, uid_of(pod), names).values()
         return tuple(
-            each.started.identity for each in tries if each.has_shim and each.started and each.started.identity
+            attempt.started.identity
+            for attempt in attempts
+            if attempt.has_shim and attempt.started and attempt.started.identity
         )

@@ -1,7 +1,8 @@
-"""Which ports of the machine lead to which services, and to which of their pods: decided from what is stored alone.
+"""Decide which ports of the machine lead to which Services and pods, from the stored objects alone.
 
-A service of type NodePort has a high port for each of its own; one of type LoadBalancer has those and its own numbers
-too, all of them or none. Two services cannot have the same number: who is told to have it keeps it, else the older one.
+A NodePort Service has a node port for each of its ports. A LoadBalancer Service also has its own port numbers at the
+external address, all of them or none. No two Services share a number: the one whose status has it keeps it, otherwise
+the older one gets it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,125 +23,124 @@ Port = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPort:
-    """A port of the machine that leads to one of a service's."""
+    """A port of the machine that leads to a port of a Service."""
 
     port: int
     service: Key
-    # The service's own number of it.
+    # The Service's own number of the port.
     number: int
-    # Whether it is of the high ones, which no two services share.
-    is_high: bool
+    is_node_port: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortAssignment:
-    """All entrances by their port, and why some services have none of their own numbers."""
+    """All external ports by number, and why some Services do not get their own numbers."""
 
-    entrances: Mapping[int, ExternalPort] = field(default_factory=dict)
+    ports: Mapping[int, ExternalPort] = field(default_factory=dict)
     refused: Mapping[Key, str] = field(default_factory=dict)
 
 
 def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
-    """Give every service its entrances."""
-    there = [each for each in services if is_exposed(each)]
-    entrances = {each.port: each for service in there for each in _high(service)}
-    refused = {key_of(each): why for each in there if (why := _unled(each))}
-    wanting = (each for each in there if is_balanced(each) and key_of(each) not in refused)
-    for service in sorted(wanting, key=lambda each: (not is_told(each, address), _age(each))):
-        fronts = tuple(_fronts(service))
-        why = next((why for each in fronts if (why := _taken(each, entrances, address))), "")
-        if why:
-            refused[key_of(service)] = why
+    """Assign external ports to Services."""
+    exposed = [service for service in services if is_exposed(service)]
+    assigned = {port.port: port for service in exposed for port in _node_ports(service)}
+    refused = {key_of(service): message for service in exposed if (message := _unsupported_port(service))}
+    balanced = (service for service in exposed if is_balanced(service) and key_of(service) not in refused)
+    for service in sorted(balanced, key=lambda service: (not has_ingress(service, address), _age(service))):
+        ports = tuple(_balancer_ports(service))
+        conflict = next((message for port in ports if (message := _conflict(port, assigned, address))), "")
+        if conflict:
+            refused[key_of(service)] = conflict
         else:
-            entrances |= {each.port: each for each in fronts}
-    return PortAssignment(entrances=entrances, refused=refused)
+            assigned |= {port.port: port for port in ports}
+    return PortAssignment(ports=assigned, refused=refused)
 
 
 def is_exposed(service: Object) -> bool:
-    """Tell whether a service has ports of the machine."""
+    """Return whether a Service has ports of the machine."""
     spec = service.get("spec") or {}
     return spec.get("type") in TYPES and bool(spec.get("selector")) and not is_deleting(service)
 
 
 def is_balanced(service: Object) -> bool:
-    """Tell whether a service has its own numbers at the external address; others may balance it (its class says so)."""
+    """Return whether we are the load balancer of a Service: with a loadBalancerClass another one is."""
     spec = service.get("spec") or {}
     return spec.get("type") == BALANCED and not spec.get("loadBalancerClass")
 
 
-def is_told(service: Object, address: str) -> bool:
-    """Tell whether its status says that it is reached at this address."""
+def has_ingress(service: Object, address: str) -> bool:
+    """Return whether a Service's status has this address as its ingress."""
     return current_ingress(service) == ingress_status(address)
 
 
 def current_ingress(service: Object) -> list[Any]:
-    """Give where a service's status says that it is reached."""
-    found = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    return list(found)
+    """Return the ingress in a Service's status."""
+    return list(((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ())
 
 
 def ingress_status(address: str) -> list[Any]:
-    """Write an address as a service's status has it."""
+    """Return the ingress of an address, as a Service's status has it."""
     return [{"ip": address, "ipMode": "VIP"}]
 
 
 def backends_of(service: Object, number: int, pods: Iterable[Object]) -> tuple[tuple[Object, int], ...]:
-    """Give the pods that answer for a port of a service, each with its own port."""
+    """Return the pods behind a port of a Service, each with its own port number."""
     spec = service["spec"]
-    port = next((each for each in _ports(spec) if each["port"] == number), None)
+    port = next((port for port in _ports(spec) if port["port"] == number), None)
     if port is None:
         return ()
-    found = (
+    backends = (
         (pod, target_port(port, pod) or 0)
         for pod in pods
         if namespace_of(pod) == namespace_of(service)
         and spec["selector"].items() <= labels_of(pod).items()
-        and _answers(pod, is_shown=bool(spec.get("publishNotReadyAddresses")))
+        and _is_backend(pod, includes_unready=bool(spec.get("publishNotReadyAddresses")))
     )
-    return tuple((pod, target) for pod, target in found if target)
+    return tuple((pod, target) for pod, target in backends if target)
 
 
 def backend_order(
-    service: Object, peer: str, found: tuple[tuple[Object, int], ...], dice: float
+    service: Object, peer: str, backends: tuple[tuple[Object, int], ...], fraction: float
 ) -> list[tuple[Object, int]]:
-    """Give whom to lead a caller to, and whom if that one does not answer; always the same if its author says so."""
-    if not found:
+    """Return the backends in the order to try for a client; with sessionAffinity the first is always the same."""
+    if not backends:
         return []
     has_affinity = service["spec"].get("sessionAffinity") == "ClientIP"
-    first = (crc32(peer.encode()) if has_affinity else int(dice * len(found))) % len(found)
-    return [*found[first:], *found[:first]]
+    first = (crc32(peer.encode()) if has_affinity else int(fraction * len(backends))) % len(backends)
+    return [*backends[first:], *backends[:first]]
 
 
-def is_source_allowed(service: Object, peer: str, *, is_high: bool) -> bool:
-    """Tell whether a caller may come in: an author may name the networks from which a balanced service is reached."""
+def is_source_allowed(service: Object, peer: str, *, is_node_port: bool) -> bool:
+    """Return whether the loadBalancerSourceRanges of a Service, if there are any, include the client."""
     ranges = (service.get("spec") or {}).get("loadBalancerSourceRanges") or ()
-    if not ranges or (is_high and not is_balanced(service)):
+    if not ranges or (is_node_port and not is_balanced(service)):
         return True
-    return any(ip_address(peer) in ip_network(str(each).strip(), strict=False) for each in ranges)
+    return any(ip_address(peer) in ip_network(str(source).strip(), strict=False) for source in ranges)
 
 
-def _high(service: Object) -> Iterator[ExternalPort]:
+def _node_ports(service: Object) -> Iterator[ExternalPort]:
     for port in _ports(service["spec"]):
         if port.get("nodePort"):
-            yield ExternalPort(port=port["nodePort"], service=key_of(service), number=port["port"], is_high=True)
+            yield ExternalPort(port=port["nodePort"], service=key_of(service), number=port["port"], is_node_port=True)
 
 
-def _fronts(service: Object) -> Iterator[ExternalPort]:
+def _balancer_ports(service: Object) -> Iterator[ExternalPort]:
     for port in _ports(service["spec"]):
-        yield ExternalPort(port=port["port"], service=key_of(service), number=port["port"], is_high=False)
+        yield ExternalPort(port=port["port"], service=key_of(service), number=port["port"], is_node_port=False)
 
 
-def _taken(front: ExternalPort, entrances: Mapping[int, ExternalPort], address: str) -> str:
-    """Say who has a port already; nothing when nobody does."""
-    holder = entrances.get(front.port)
-    if holder is None:
+def _conflict(port: ExternalPort, assigned: Mapping[int, ExternalPort], address: str) -> str:
+    """Return a message that names the Service that has the port; empty if the port is free."""
+    owner = assigned.get(port.port)
+    if owner is None:
         return ""
-    return f"port {front.port} of {address} leads to service {'/'.join(holder.service)}, and here when that has gone"
+    message = f"port {port.port} of {address} is used by service {'/'.join(owner.service)}"
+    return f"{message}; this service gets it when that one is deleted"
 
 
-def _unled(service: Object) -> str:
+def _unsupported_port(service: Object) -> str:
     others = [port for port in service["spec"].get("ports") or () if (port.get("protocol") or TCP) != TCP]
-    return f"port {others[0]['port']}/{others[0]['protocol']} is not led to: only TCP is" if others else ""
+    return f"port {others[0]['port']}/{others[0]['protocol']} is not supported: only TCP is" if others else ""
 
 
 def _ports(spec: Mapping[str, Any]) -> Iterator[Port]:
@@ -151,7 +151,7 @@ def _age(service: Object) -> tuple[str, Key]:
     return str(service["metadata"].get("creationTimestamp") or ""), key_of(service)
 
 
-def _answers(pod: Object, *, is_shown: bool) -> bool:
+def _is_backend(pod: Object, *, includes_unready: bool) -> bool:
     if (pod.get("status") or {}).get("phase") != "Running" or is_deleting(pod):
         return False
-    return is_shown or is_ready(pod)
+    return includes_unready or is_ready(pod)

@@ -1,8 +1,8 @@
-"""The way in from outside: listens for services at ports of the machine, and leads callers to ready pods.
+"""The service proxy: listens on ports of the machine for Services, and forwards connections to ready pods.
 
-What listens is worked out from the services alone (node/network/service_ports.py), so whoever is started after a
-kill opens the same ports. A port that is taken is reported on the Service and tried again; its node port works
-meanwhile.
+Which ports are open follows from the Services alone (node/network/service_ports.py), so an agent that starts after a
+kill opens the same ports. A port that another program uses is reported on the Service and tried again; its node port
+works meanwhile.
 """
 
 import asyncio
@@ -32,56 +32,55 @@ from paceline.node.network.service_ports import (
     is_source_allowed,
 )
 
-# One key: who has which port concerns all services at once, and few have any.
+# A single key: the assignment of ports concerns all Services at once, and few of them have any.
 ALL = "all"
-# Whoever has a port may give it back without a word.
-AGAIN_SECONDS = 10.0
-# Most services are reached from inside only: those are not even heard of.
-OUTSIDE = Select(fields="spec.type!=ClusterIP")
+# How often a port that another program uses is tried again.
+RETRY_SECONDS = 10.0
+# ClusterIP Services, which are most, have no ports of the machine and are not watched.
+EXTERNAL = Select(fields="spec.type!=ClusterIP")
 
-# Given the address of a caller, tells where it is led to; None: nobody answers.
-Lead = Callable[[str], Awaitable[Address | None]]
+# Returns where to forward a connection, given the client's address; None refuses it.
+Route = Callable[[str], Awaitable[Address | None]]
 
 
 class Ports(Protocol):
-    """Listens at ports of the external address while the agent runs."""
+    """Listens on ports of the external address while the agent runs."""
 
-    def open(self, port: int, lead: Lead) -> None:
-        """Listen, and lead whoever calls; HostError says why the port cannot be had."""
+    def open(self, port: int, route: Route) -> None:
+        """Listen, and forward every connection; HostError says why the port cannot be opened."""
         ...
 
     async def close(self, port: int) -> None:
-        """Listen no more, and end what is under way."""
+        """Stop listening, and end open connections."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class ServiceProxy:
-    """Follows the services that are reached from outside, and opens and closes ports for them."""
+    """Watches Services with external ports, and opens and closes ports for them."""
 
     cluster: Cluster
     chance: Random
     recorder: Recorder
-    # Where ports are opened.
+    # The external address, on which ports are opened.
     address: str
     ports: Ports
     pods: Mapping[Key, Object]
-    # Gives where a port of a pod is dialled, if one of its own programs listens there.
-    way_to: Callable[[Object, int], Awaitable[Address | None]]
+    # Returns the address of a port of a pod, if one of the pod's processes listens there.
+    address_of: Callable[[Object, int], Awaitable[Address | None]]
     queue: WorkQueue[str] = field(init=False)
     _services: Informer = field(init=False)
-    # What listens, by its port.
     _open: dict[int, ExternalPort] = field(init=False, default_factory=dict)
-    # Why ports that are wanted do not listen.
-    _shut: dict[int, str] = field(init=False, default_factory=dict)
-    # What was last told of a service, by its uid, so that it is told once.
-    _told: dict[str, str] = field(init=False, default_factory=dict)
+    # Why assigned ports are not open.
+    _failures: dict[int, str] = field(init=False, default_factory=dict)
+    # The last message that was recorded for each Service, by uid, so that it is recorded once.
+    _reported: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the cache; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._services = Informer(
-            self.cluster, SERVICES, select=OUTSIDE, chance=self.chance, on_change=self._service_changed
+            self.cluster, SERVICES, select=EXTERNAL, chance=self.chance, on_change=self._service_changed
         )
 
     async def run(self) -> None:
@@ -92,75 +91,75 @@ class ServiceProxy:
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, _all: str) -> None:
-        """Open what is missing, close what nobody wants any more, and say on each service how it is reached."""
-        services = tuple(each for each in self._services.cache.values() if is_exposed(each))
-        layout = assign_ports(services, self.address)
-        await self._rearrange(layout)
+        """Open and close ports as assigned, and write every Service's ingress."""
+        services = tuple(service for service in self._services.cache.values() if is_exposed(service))
+        assignment = assign_ports(services, self.address)
+        await self._apply(assignment)
         for service in services:
-            await self._report(service, layout)
-        uids = {uid_of(each) for each in services}
-        self._told = {uid: said for uid, said in self._told.items() if uid in uids}
-        if self._shut:
-            self.queue.add_after(ALL, AGAIN_SECONDS)
+            await self._report(service, assignment)
+        uids = {uid_of(service) for service in services}
+        self._reported = {uid: message for uid, message in self._reported.items() if uid in uids}
+        if self._failures:
+            self.queue.add_after(ALL, RETRY_SECONDS)
 
-    async def _rearrange(self, layout: PortAssignment) -> None:
-        for port in [port for port, entrance in self._open.items() if layout.entrances.get(port) != entrance]:
-            del self._open[port]
-            await self.ports.close(port)
-        self._shut = {}
-        for port, entrance in layout.entrances.items():
-            if port in self._open:
+    async def _apply(self, assignment: PortAssignment) -> None:
+        for number in [number for number, port in self._open.items() if assignment.ports.get(number) != port]:
+            del self._open[number]
+            await self.ports.close(number)
+        self._failures = {}
+        for number, port in assignment.ports.items():
+            if number in self._open:
                 continue
             try:
-                self.ports.open(port, partial(self.lead, entrance))
+                self.ports.open(number, partial(self.route, port))
             except HostError as error:
-                self._shut[port] = str(error)
+                self._failures[number] = str(error)
             else:
-                self._open[port] = entrance
+                self._open[number] = port
 
-    async def lead(self, entrance: ExternalPort, peer: str) -> Address | None:
-        """Find a pod for a caller: one that is ready, and of whose programs one listens."""
-        service = self._services.cache.get(entrance.service)
-        if service is None or not is_source_allowed(service, peer, is_high=entrance.is_high):
+    async def route(self, port: ExternalPort, peer: str) -> Address | None:
+        """Return the address of a ready pod for a client; None if there is none, or the client is not allowed."""
+        service = self._services.cache.get(port.service)
+        if service is None or not is_source_allowed(service, peer, is_node_port=port.is_node_port):
             return None
-        found = backends_of(service, entrance.number, self.pods.values())
-        for pod, number in backend_order(service, peer, found, self.chance.fraction()):
-            if place := await self.way_to(pod, number):
-                return place
+        backends = backends_of(service, port.number, self.pods.values())
+        for pod, number in backend_order(service, peer, backends, self.chance.fraction()):
+            if address := await self.address_of(pod, number):
+                return address
         return None
 
-    async def _report(self, service: Object, layout: PortAssignment) -> None:
-        """Write where a service is reached, then tell what stands in the way."""
-        why = self._why(service, layout)
-        fronts = [each for each in layout.entrances.values() if each.service == key_of(service) and not each.is_high]
-        is_there = bool(fronts) and all(each.port in self._open for each in fronts)
-        wanted = ingress_status(self.address) if is_there else []
-        if is_balanced(service) and current_ingress(service) != wanted:
-            await self._write(service, wanted)
-        if why and self._told.get(uid_of(service)) != why:
-            await self.recorder.record(service, "PortNotOpen", message=why, is_warning=True)
-        self._told[uid_of(service)] = why
+    async def _report(self, service: Object, assignment: PortAssignment) -> None:
+        """Write a Service's ingress, then record an event if a port is not open."""
+        message = self._problem(service, assignment)
+        mine = [port for port in assignment.ports.values() if port.service == key_of(service) and not port.is_node_port]
+        is_reachable = bool(mine) and all(port.port in self._open for port in mine)
+        ingress = ingress_status(self.address) if is_reachable else []
+        if is_balanced(service) and current_ingress(service) != ingress:
+            await self._write(service, ingress)
+        if message and self._reported.get(uid_of(service)) != message:
+            await self.recorder.record(service, "PortNotOpen", message=message, is_warning=True)
+        self._reported[uid_of(service)] = message
 
-    async def _write(self, service: Object, ways: list[object]) -> None:
+    async def _write(self, service: Object, ingress: list[object]) -> None:
         patch = {
             "metadata": {"resourceVersion": revision_of(service)},
-            "status": {"loadBalancer": {"ingress": ways or None}},
+            "status": {"loadBalancer": {"ingress": ingress or None}},
         }
         try:
             self._services.observe(await self.cluster.patch(SERVICES, key_of(service), patch, subresource="status"))
         except NotFound:
-            # It went meanwhile; its ports are closed when that is heard of.
+            # Deleted meanwhile: its ports are closed when the watch reports that.
             return
 
-    def _why(self, service: Object, layout: PortAssignment) -> str:
-        mine = [each for each in layout.entrances.values() if each.service == key_of(service)]
-        said = [self._shut[each.port] for each in mine if each.port in self._shut]
-        if key_of(service) in layout.refused:
-            said.append(layout.refused[key_of(service)])
-        high = [str(each.port) for each in mine if each.is_high and each.port in self._open]
-        if said and high:
-            said.append(f"meanwhile it is reached at port {', '.join(high)} of {self.address}")
-        return "; ".join(said)
+    def _problem(self, service: Object, assignment: PortAssignment) -> str:
+        mine = [port for port in assignment.ports.values() if port.service == key_of(service)]
+        messages = [self._failures[port.port] for port in mine if port.port in self._failures]
+        if key_of(service) in assignment.refused:
+            messages.append(assignment.refused[key_of(service)])
+        node_ports = [str(port.port) for port in mine if port.is_node_port and port.port in self._open]
+        if messages and node_ports:
+            messages.append(f"until then use port {', '.join(node_ports)} of {self.address}")
+        return "; ".join(messages)
 
     def _service_changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         self.queue.add(ALL)

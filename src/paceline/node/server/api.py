@@ -1,4 +1,4 @@
-"""The agent's own API, shaped like a kubelet's: logs, commands, ports and use of its pods, and which there are."""
+"""The agent's API, shaped like a kubelet's: pods, logs, exec, attach, port proxy and stats."""
 
 import asyncio
 import json
@@ -35,55 +35,55 @@ PLAIN, JSON = b"text/plain; charset=utf-8", b"application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubelet:
-    """An ASGI app over the pods this agent knows and the folders it keeps."""
+    """An ASGI app over the agent's pods and their folders."""
 
     world: Effects
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
-    sessions: StreamingServer
-    doors: PodPortProxy
+    streaming: StreamingServer
+    proxy: PodPortProxy
     stats: Stats
-    past: ArchivedLogs
+    archived: ArchivedLogs
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
+        """Answer one request; an error before the first byte becomes a Status, as Kubernetes writes it."""
         if scope["type"] not in {"http", "websocket"}:
             return
-        # Not scope["path"]: a quoted slash in a name must not look like one between names.
+        # Not scope["path"]: a quoted slash in a name must not be taken for a separator.
         parts = [unquote(part) for part in scope["raw_path"].decode("latin-1").split("/")[1:]]
-        has_begun = False
+        has_started = False
 
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            nonlocal has_begun
-            has_begun = True
+        async def tracked_send(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_started
+            has_started = True
             await send(message)
 
         try:
             if scope["type"] == "websocket":
                 await receive()
-                await self._meet(parts, scope, receive, sending)
+                await self._serve_websocket(parts, scope, receive, tracked_send)
             else:
-                await self._serve(parts, scope, receive, sending)
+                await self._serve(parts, scope, receive, tracked_send)
         except ContainerNotFound as error:
             await _answer(send, error.code, str(error).encode(), PLAIN, is_denial=scope["type"] == "websocket")
         except PacelineError as error:
             body = json.dumps(_status(error)).encode()
             await _answer(send, error.code, body, JSON, is_denial=scope["type"] == "websocket")
         except Exception:
-            if has_begun:
-                # Cut off, so that nobody takes a part for the whole.
+            if has_started:
+                # The connection is cut, so that the client does not take a part for the whole.
                 raise
-            log.exception("a request was not served", extra={"path": scope["path"]})
+            log.exception("request failed", extra={"path": scope["path"]})
             body = json.dumps(_status(HostError("the node agent failed; its log says why"))).encode()
             await _answer(send, HostError.code, body, JSON, is_denial=scope["type"] == "websocket")
 
     async def _serve(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         match scope["method"], parts:
             case _, ["proxy", _, _, _, _, *_]:
-                await self.doors.pass_on(scope, receive, send)
+                await self.proxy.forward(scope, receive, send)
             case _, ["exec" | "attach", _, _, _]:
-                self.sessions.check(parts, scope)
+                self.streaming.check(parts, scope)
                 raise BadRequest(_not_upgraded(scope))
             case "GET", ["healthz"]:
                 await _answer(send, 200, b"ok", PLAIN)
@@ -94,47 +94,48 @@ class Kubelet:
             case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
                 await _stream(receive, send, self._log(parts, _query(scope)))
             case "GET", ["history", namespace]:
-                await _answer(send, 200, json.dumps(self.past.list(namespace, _query(scope))).encode(), JSON)
+                await _answer(send, 200, json.dumps(self.archived.list(namespace, _query(scope))).encode(), JSON)
             case "GET", _:
                 raise NotFound(f"the node agent has no {scope['path']}")
             case method, _:
                 raise MethodNotAllowed(f"the node agent does not answer {method}")
 
-    async def _meet(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _serve_websocket(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         match parts:
             case ["proxy", _, _, _, _, *_]:
-                await self.doors.pass_on(scope, receive, send)
+                await self.proxy.forward(scope, receive, send)
             case ["exec" | "attach", _, _, _]:
-                await self.sessions.open(parts, scope, receive, send)
+                await self.streaming.open(parts, scope, receive, send)
             case _:
                 raise NotFound(f"the node agent has no WebSocket at {scope['path']}")
 
     def _log(self, parts: list[str], query: Mapping[str, str]) -> AsyncGenerator[bytes]:
-        """Open the log of a container: of a pod that is there, or of one that is gone."""
-        what, namespace, pod, container = parts
-        wanted = log_query(query, self.world.clock.now())
-        if what == "history":
-            # There is nothing to wait for.
-            past = self.past.folder(namespace, pod, query)
-            return read_log(self.world.files, past, replace(wanted, follow=False))
-        return read_log(self.world.files, self.log_folder((namespace, pod), container, wanted), wanted)
+        """Return the log of a container, of an existing or an archived pod."""
+        source, namespace, pod, container = parts
+        options = log_query(query, self.world.clock.now())
+        if source == "history":
+            # An archived log does not grow, so following it would never end.
+            folder = self.archived.folder(namespace, pod, query)
+            return read_log(self.world.files, folder, replace(options, follow=False))
+        return read_log(self.world.files, self.log_folder((namespace, pod), container, options), options)
 
     def log_folder(self, key: Key, container: str, query: LogQuery) -> Path:
-        """Find the folder of the try whose log is wanted."""
+        """Return the folder of the attempt whose log is requested; BadRequest if there is none."""
         pod = self.pods.get(key)
         if pod is None:
             raise NotFound(f'pods "{key[1]}" not found')
-        names = [str(each["name"]) for each in containers_of(pod)]
+        names = [str(spec["name"]) for spec in containers_of(pod)]
         if container not in names:
             raise BadRequest(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
         numbers = attempt_numbers(self.world, self.folders, uid_of(pod), container)
-        begun = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
-        if query.previous and len(begun) < 2:
+        started = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
+        if query.previous and len(started) < 2:
             raise BadRequest(f'previous terminated container "{container}" in pod "{key[1]}" not found')
-        if not begun:
-            raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
-        folder = self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
-        return self.past.archive.check_log(folder, key[1])
+        if not started:
+            reason = _waiting_reason(pod, container)
+            raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {reason}')
+        folder = self.folders.attempt(uid_of(pod), container, started[-2 if query.previous else -1])
+        return self.archived.archive.check_log(folder, key[1])
 
     def _started(self, pod: Object, container: str, number: int) -> Path:
         return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
@@ -146,7 +147,7 @@ class Kubelet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFunctions:
-    """What the agent's API needs of the machine beside the world."""
+    """The functions of the machine that the agent's API needs beside `Effects`."""
 
     run: RunExec
     listens: Listens
@@ -154,31 +155,31 @@ class HostFunctions:
 
 
 def make_port_proxy(agent: Agent, machine: HostFunctions) -> PodPortProxy:
-    """Lead to the pods of an agent."""
+    """Return the proxy to the ports of an agent's pods."""
     return PodPortProxy(
         world=agent.world,
         folders=agent.folders,
         pods=agent.pods.cache,
         address=agent.hosts.address,
         listens=machine.listens,
-        is_apart=agent.hosts.is_apart,
+        has_network=agent.hosts.has_network,
     )
 
 
 def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
-    """Serve what an agent knows."""
+    """Return the app of an agent's API."""
     world, folders, pods = agent.world, agent.folders, agent.pods.cache
     return Kubelet(
         world=world,
         host=agent.host,
         folders=folders,
         pods=pods,
-        sessions=StreamingServer(
+        streaming=StreamingServer(
             world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.config_of, run=machine.run
         ),
-        doors=make_port_proxy(agent, machine),
+        proxy=make_port_proxy(agent, machine),
         stats=machine.stats,
-        past=ArchivedLogs(archive=agent.starter.archive),
+        archived=ArchivedLogs(archive=agent.starter.archive),
     )
 
 
@@ -187,13 +188,13 @@ def _query(scope: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _not_upgraded(scope: Mapping[str, Any]) -> str:
-    wanted = next((value for name, value in scope["headers"] if name.lower() == b"upgrade"), b"")
-    if wanted.lower().startswith(b"spdy"):
-        return "SPDY is not spoken here: use a client that speaks WebSocket, as kubectl does from 1.31 on"
+    upgrade = next((value for name, value in scope["headers"] if name.lower() == b"upgrade"), b"")
+    if upgrade.lower().startswith(b"spdy"):
+        return "SPDY is not supported; use a client with WebSocket support, such as kubectl 1.31 or later"
     return "Upgrade request required"
 
 
-def _why(pod: Object, container: str) -> str:
+def _waiting_reason(pod: Object, container: str) -> str:
     for status in container_statuses_of(pod):
         if status["name"] == container and "waiting" in status["state"]:
             return str(status["state"]["waiting"]["reason"])
@@ -220,13 +221,13 @@ async def _answer(send: Send, code: int, body: bytes, kind: bytes, *, is_denial:
 
 
 async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:
-    """Send chunks until they end or the reader hangs up, which only `receive` tells."""
+    """Send chunks until they end or the client disconnects, which only `receive` reports."""
     async with asyncio.TaskGroup() as group:
         pump = group.create_task(_pump(send, chunks))
-        listen = group.create_task(_until_hung_up(receive))
-        await asyncio.wait((pump, listen), return_when=asyncio.FIRST_COMPLETED)
+        closing = group.create_task(_wait_for_disconnect(receive))
+        await asyncio.wait((pump, closing), return_when=asyncio.FIRST_COMPLETED)
         pump.cancel()
-        listen.cancel()
+        closing.cancel()
 
 
 async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:
@@ -237,6 +238,6 @@ async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _until_hung_up(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

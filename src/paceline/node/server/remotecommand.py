@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from paceline.apimachinery.meta import Object
 from paceline.errors import BadRequest
-from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, ExecProcess
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecProcess
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

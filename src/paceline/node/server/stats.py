@@ -5,7 +5,6 @@ itself, plus the largest share of shared memory of one of them, so that shared m
 """
 
 import asyncio
-import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

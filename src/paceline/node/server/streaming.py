@@ -1,4 +1,4 @@
-"""exec and attach: a client's line to a command in a container, or to the container's own output."""
+"""Serve exec and attach: connect a client to a command in a container, or to the container's own output."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -35,12 +35,12 @@ from paceline.node.server.remotecommand import (
 
 
 class ContainerNotFound(HostError):
-    """No such container runs. A kubelet says it in plain text, and kubectl shows it so."""
+    """No such container runs. A kubelet answers this in plain text, which kubectl prints as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingServer:
-    """Opens the lines that clients ask for."""
+    """Serves the WebSockets of exec and attach."""
 
     world: Effects
     host: Host
@@ -50,55 +50,51 @@ class StreamingServer:
     run: RunExec
 
     async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Serve a WebSocket whose `websocket.connect` has been received; what is wrong with it is raised before."""
-        asked, key, container = self._read(parts, scope)
+        """Serve a WebSocket after its `websocket.connect`; errors of the request are raised before it is accepted."""
+        request, key, container = self._read(parts, scope)
         protocol = choose_protocol(scope["subprotocols"])
         if protocol is None:
-            raise BadRequest(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
-        line = ChannelSocket(receive, send, protocol)
+            raise BadRequest(f"none of the offered protocols is supported; use one of: {', '.join(PROTOCOLS)}")
+        client = ChannelSocket(receive, send, protocol)
         try:
-            # Found before the client knows that it is heard: it is to see all that comes after.
+            # Opened before the client is accepted, so that the client sees all output from then on.
             output = ContainerOutput(self.world.files, self._running(key, container)[-1])
         except ContainerNotFound as error:
-            # The line is opened all the same, as a server in between a client and a kubelet has to.
-            await line.open(protocol, asked)
-            await line.end(upgrade_failure_status(str(error)))
+            # The connection is accepted all the same, as the API server between client and kubelet requires.
+            await client.open(protocol, request)
+            await client.end(upgrade_failure_status(str(error)))
             return
-        await line.open(protocol, asked)
+        await client.open(protocol, request)
         if parts[0] == "exec":
-            await self._exec(line, asked, key, container)
+            await self._exec(client, request, key, container)
         else:
-            await _attach(line, asked, output)
+            await _attach(client, request, output)
 
-    def check(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[StreamRequest, Key, str]:
-        """Read what is asked for, and see that its container runs."""
-        asked, key, container = self._read(parts, scope)
+    def check(self, parts: list[str], scope: Mapping[str, Any]) -> None:
+        """Raise the error of a request that is invalid, or whose container does not run."""
+        _, key, container = self._read(parts, scope)
         self._running(key, container)
-        return asked, key, container
 
     def _read(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[StreamRequest, Key, str]:
-        what, namespace, pod, container = parts
+        verb, namespace, pod, container = parts
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        asked, key = stream_request(pairs), (namespace, pod)
-        if what == "exec" and not asked.command:
+        request, key = stream_request(pairs), (namespace, pod)
+        if verb == "exec" and not request.command:
             raise BadRequest("you must specify at least one command for the container")
-        if what == "attach" and asked.stdin:
-            said = f"container {container} has no input to attach to: containers are given none here"
-            raise BadRequest(f"{said}; leave out -i, or use exec")
-        return asked, key, container
+        if verb == "attach" and request.stdin:
+            raise BadRequest(f"container {container} has no stdin to attach to; leave out -i, or use exec")
+        return request, key, container
 
-    async def _exec(self, line: ChannelSocket, asked: StreamRequest, key: Key, container: str) -> None:
+    async def _exec(self, client: ChannelSocket, request: StreamRequest, key: Key, container: str) -> None:
         try:
-            pod, spec, who, _ = self._running(key, container)
+            pod, spec, shim, _ = self._running(key, container)
             launch = await self.launch(pod, spec)
-            order = exec_request(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
-            command = await self.run(replace(order, has_input=asked.stdin))
-        except CannotStart as error:
-            await line.end(exec_failure_status(ExecError(str(error))))
-        except (ExecError, ContainerNotFound) as error:
-            await line.end(exec_failure_status(ExecError(str(error))))
+            order = exec_request(launch, self.host, shim=shim, argv=request.command, has_terminal=request.tty)
+            command = await self.run(replace(order, has_input=request.stdin))
+        except (CannotStart, ExecError, ContainerNotFound) as error:
+            await client.end(exec_failure_status(error))
         else:
-            await serve_command(line, command, asked)
+            await serve_command(client, command, request)
 
     def _running(self, key: Key, container: str) -> tuple[Object, Object, ProcessHandle, Path]:
         pod = self.pods.get(key)
@@ -106,34 +102,32 @@ class StreamingServer:
             raise NotFound(f'pods "{key[1]}" not found')
         spec = container_named(pod, container)
         folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
-        found = read_attempt(self.world.files, self.world.processes, folder) if folder else None
-        who = _keeper(found)
-        if spec is None or folder is None or who is None:
+        shim = _running_shim(read_attempt(self.world.files, self.world.processes, folder)) if folder else None
+        if spec is None or folder is None or shim is None:
             raise ContainerNotFound(f'container not found ("{container}")')
-        return pod, spec, who, folder
+        return pod, spec, shim, folder
 
 
-def _keeper(found: ContainerAttempt | None) -> ProcessHandle | None:
-    """Find the shim of a container that runs."""
-    if found is None or found.ended is not None or not found.has_shim or found.started is None:
+def _running_shim(attempt: ContainerAttempt) -> ProcessHandle | None:
+    if attempt.ended is not None or not attempt.has_shim or attempt.started is None:
         return None
-    return found.started.identity
+    return attempt.started.identity
 
 
-async def _attach(line: ChannelSocket, asked: StreamRequest, output: "ContainerOutput") -> None:
+async def _attach(client: ChannelSocket, request: StreamRequest, output: "ContainerOutput") -> None:
     async with asyncio.TaskGroup() as group:
-        showing = group.create_task(send_output(line, output, asked))
-        hearing = group.create_task(wait_for_close(line))
-        await asyncio.wait((showing, hearing), return_when=asyncio.FIRST_COMPLETED)
-        hearing.cancel()
-        if not showing.done():
-            showing.cancel()
+        sending = group.create_task(send_output(client, output, request))
+        closing = group.create_task(wait_for_close(client))
+        await asyncio.wait((sending, closing), return_when=asyncio.FIRST_COMPLETED)
+        closing.cancel()
+        if not sending.done():
+            sending.cancel()
             return
-    await line.end(dict(SUCCESS))
+    await client.end(dict(SUCCESS))
 
 
 class ContainerOutput:
-    """What a container writes from now on to its end, told apart by where it writes it to."""
+    """The output of a container from now to its end, by channel."""
 
     def __init__(self, files: Files, folder: Path) -> None:
         self._files = files
@@ -141,15 +135,15 @@ class ContainerOutput:
         self._start = end_of_log(RotatedLog(files, folder))
 
     async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Give the pieces, several lines in one where they go to the same place."""
-        async for whole in entries(self._files, self._folder, self._start, follow=True):
-            channel, pieces = 0, b""
-            for entry in whole.split(b"\n")[:-1]:
-                goes_to = STDOUT if entry[31:37] == b"stdout" else STDERR
-                if goes_to != channel and pieces:
-                    yield channel, pieces
-                    pieces = b""
-                channel = goes_to
-                pieces += entry[HEAD:] + b"\n" * (entry[TAG : TAG + 1] == b"F")
-            if pieces:
-                yield channel, pieces
+        """Yield channel and data, joining subsequent lines of the same channel."""
+        async for chunk in entries(self._files, self._folder, self._start, follow=True):
+            channel, data = 0, b""
+            for entry in chunk.split(b"\n")[:-1]:
+                target = STDOUT if entry[31:37] == b"stdout" else STDERR
+                if target != channel and data:
+                    yield channel, data
+                    data = b""
+                channel = target
+                data += entry[HEAD:] + b"\n" * (entry[TAG : TAG + 1] == b"F")
+            if data:
+                yield channel, data

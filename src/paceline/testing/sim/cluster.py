@@ -22,7 +22,7 @@ from paceline.errors import ServiceUnavailable
 from paceline.host.cluster_clock import ClockKeeper, ClusterClock, open_clock
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Device, Folders, Host, Supply
-from paceline.node.network.service_proxy import Lead, ServiceProxy
+from paceline.node.network.service_proxy import Route, ServiceProxy
 from paceline.node.runtime.exec_types import ExecRequest, RunExec
 from paceline.store.backend import DEFAULTS, Log, StoreLimits
 from paceline.store.store import Store
@@ -109,7 +109,7 @@ class SimPorts:
     def __init__(self) -> None:
         self.open_ports: set[int] = set()
 
-    def open(self, port: int, _lead: Lead) -> None:
+    def open(self, port: int, _route: Route) -> None:
         """Listen; what listens already must not."""
         assert port not in self.open_ports
         self.open_ports.add(port)
@@ -121,7 +121,7 @@ class SimPorts:
 
 
 async def _no_way(_pod: Object, _port: int) -> None:
-    """Lead nowhere: there is nothing to call."""
+    """Return no address: there is no network."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -311,7 +311,7 @@ class SimCluster:
             address=EXTERNAL,
             ports=self.ports,
             pods=agent.pods.cache,
-            way_to=_no_way,
+            address_of=_no_way,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(agent.run(ready))
