@@ -160,7 +160,9 @@ async def test_a_port_that_somebody_has_is_told_to_be(port):
 
     with socket.create_server((HERE, port)):
         async with asyncio.TaskGroup() as group:
-            with pytest.raises(HostError, match=f"port {port} of {HERE} cannot be opened: another program listens on it"):
+            with pytest.raises(
+                HostError, match=f"port {port} of {HERE} cannot be opened: another program listens on it"
+            ):
                 OpenPorts(address=HERE, group=group).open(port, nobody)
 
 
