@@ -64,7 +64,7 @@ def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
             contents = prepare(copy, revision)
         except Damaged as error:
             problem = str(error).replace(str(copy), str(source)).partition(";")[0]
-            raise HostError(f"{problem}; specify a file that `paceline cluster backup` has written") from error
+            raise HostError(f"{problem}; specify an intact file that `paceline cluster backup` has written") from error
         return Restored(contents=contents, aside=_exchange(settings, copy, clock))
 
 

@@ -114,7 +114,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(settings, tmp_path):
     back_up(settings, backup)
     backup.write_bytes(backup.read_bytes().replace(b"a@1a@1", b"a@1b@1"))
     write(settings, "b")
-    with pytest.raises(HostError, match=r"backup: a at revision 1 is damaged$"):
+    with pytest.raises(HostError, match=r"backup: a at revision 1 is damaged; specify an intact file"):
         restore(settings, backup, CLOCK)
     assert keys(settings) == ["a", "b"]
     with pytest.raises(HostError, match="a at revision 1 is damaged"):
