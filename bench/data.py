@@ -25,8 +25,8 @@ import obstore
 from paceline.environments.cache import cache_folder, find_uv
 from paceline.kinds.pod_injection import CACHE, FIND_REQUIREMENTS, TOOLS
 from paceline.podtools.install_tools import INSTALLERS
-from paceline.podtools.object_store import Bucket, Where, open_bucket
-from paceline.podtools.uploader import SIDE_BY_SIDE, Sync
+from paceline.podtools.object_store import BucketConfig, BucketFolder, open_bucket
+from paceline.podtools.uploader import MAX_TRANSFERS, OutputSync
 from paceline.testing.git_server import GitServer, git_server
 
 ROUNDS = 9
@@ -76,9 +76,9 @@ def fill(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
 
 
-def put_all(root: Path, names: list[str], bucket: Bucket) -> None:
+def put_all(root: Path, names: list[str], bucket: BucketFolder) -> None:
     """Put every file with the same client, as many side by side, and nothing else."""
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(MAX_TRANSFERS) as pool:
         for _ in pool.map(lambda name: obstore.put(bucket.store, name, root / name), names):
             pass
 
@@ -96,21 +96,21 @@ def copies(place: Path) -> None:
     root = place / "output"
     names = fill(root)
 
-    def sync(bucket: Bucket) -> None:
-        Sync(root=root, bucket=bucket, job="bench").finish()
+    def sync(bucket: BucketFolder) -> None:
+        OutputSync(root=root, bucket=bucket, job="bench").finish()
 
     with sink() as address:
 
-        def there(name: str) -> Bucket:
-            return open_bucket(Where(url=f"s3://bench/{name}", endpoint=address, secret=KEYS))
+        def there(name: str) -> BucketFolder:
+            return open_bucket(BucketConfig(url=f"s3://bench/{name}", endpoint=address, secret=KEYS))
 
         def plain(index: int) -> None:
             put_all(root, names, there(f"plain-{index}"))
 
         show("to a server", Turns(plain=plain, ours=lambda index: sync(there(f"ours-{index}"))).take())
 
-    def folder(index: int) -> Bucket:
-        return open_bucket(Where(url=f"file://{place}/ours-{index}", secret={}))
+    def folder(index: int) -> BucketFolder:
+        return open_bucket(BucketConfig(url=f"file://{place}/ours-{index}", secret={}))
 
     def copy(index: int) -> None:
         shutil.copytree(root, place / f"plain-{index}")

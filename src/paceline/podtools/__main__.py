@@ -1,43 +1,50 @@
-"""`python -m paceline.podtools STEP …`: one step in a pod; it ends with 0, or with 1 and the reason as its message."""
+"""`python -m paceline.podtools STEP …`: run one step in a pod; exit with 0, or with 1 and the error as the message."""
 
 import argparse
 import sys
 from importlib import import_module
-from types import ModuleType
 
-from paceline.podtools.reporting import Reporter, StepFailed, hidden, read_secret
+from paceline.podtools.reporting import Reporter, Run, StepFailed, hidden_values, read_secret
 
-# Each is a module of its own in `steps/`, with `add_words` and `run`.
-STEPS = ("resolve", "clone", "unpack", "input", "restore", "sync", "flush")
+# The module of each step, loaded only when the step runs: every pod waits for its imports.
+MODULES = {
+    "resolve": "code_steps",
+    "clone": "code_steps",
+    "unpack": "unpack",
+    "input": "data_steps",
+    "restore": "data_steps",
+    "sync": "data_steps",
+    "flush": "data_steps",
+}
 
 
-def main(words: list[str] | None = None) -> int:
-    """Do one step."""
-    step, asked = _understood(sys.argv[1:] if words is None else words)
-    voice = Reporter()
+def main(arguments: list[str] | None = None) -> int:
+    """Run one step."""
+    run, options = _parse(sys.argv[1:] if arguments is None else arguments)
+    reporter = Reporter()
     try:
-        secret = read_secret(asked.secret)
-        voice = Reporter(secrets=hidden(secret))
-        said: str = step.run(asked, secret, voice)
+        secret = read_secret(options.secret)
+        reporter = Reporter(secrets=hidden_values(secret))
+        message = run(options, secret, reporter)
     except (StepFailed, OSError) as error:
-        voice.log(str(error))
-        voice.conclude(str(error))
+        reporter.log(str(error))
+        reporter.conclude(str(error))
         return 1
-    voice.log(said)
-    voice.conclude(said)
+    reporter.log(message)
+    reporter.conclude(message)
     return 0
 
 
-def _understood(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
-    """Load the step that the first word names, and only that one; it knows what the others mean."""
+def _parse(arguments: list[str]) -> tuple[Run, argparse.Namespace]:
+    """Return the function of the step that the first argument names, and its options."""
     parser = argparse.ArgumentParser(prog="python -m paceline.podtools", allow_abbrev=False)
-    parser.add_argument("step", choices=STEPS)
-    name = parser.parse_args(words[:1]).step
-    step = import_module(f"paceline.podtools.steps.{name}")
-    inner = argparse.ArgumentParser(prog=f"{parser.prog} {name}", allow_abbrev=False)
-    inner.set_defaults(secret=None)
-    step.add_words(inner)
-    return step, inner.parse_args(words[1:])
+    parser.add_argument("step", choices=MODULES)
+    name = parser.parse_args(arguments[:1]).step
+    step = import_module(f"paceline.podtools.{MODULES[name]}").STEPS[name]
+    step_parser = argparse.ArgumentParser(prog=f"{parser.prog} {name}", allow_abbrev=False)
+    step_parser.set_defaults(secret=None)
+    step.add_arguments(step_parser)
+    return step.run, step_parser.parse_args(arguments[1:])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What later jobs need again, on the claim that their author named as a cache: packs of git, and uv.
+"""The cache on the claim that the author named for it: git packs and uv, for later jobs.
 
-Everything there can be lost or be broken at any moment: whoever takes something checks it, and does without.
+Everything in the cache can be lost or damaged at any time: readers check what they take, and work without it.
 """
 
 import contextlib
@@ -10,55 +10,55 @@ import shutil
 from pathlib import Path
 
 CODE = "code"
-# Of a commit that nobody asks for any more nobody tells us.
-MOST_PACKS = 32
+# Nothing tells us when a commit is no longer needed, so keep the most recently used ones.
+MAX_PACKS = 32
 
 
-def packed(shelf: Path, url: str, commit: str) -> Path:
-    """Name the file that has one commit of a repository, or will have it."""
-    return shelf / CODE / f"{hashlib.sha256(f'{commit} {url}'.encode()).hexdigest()[:32]}.pack"
+def pack_path(cache: Path, url: str, commit: str) -> Path:
+    """Return the path of the pack that holds one commit of a repository."""
+    return cache / CODE / f"{hashlib.sha256(f'{commit} {url}'.encode()).hexdigest()[:32]}.pack"
 
 
-def use(pack: Path) -> None:
-    """Remember that a pack was of use, so that others go first."""
+def mark_used(pack: Path) -> None:
+    """Record that a pack was used, so that others are removed first."""
     with contextlib.suppress(OSError):
         os.utime(pack)
 
 
-def keep_pack(into: Path, pack: Path) -> None:
-    """Keep what one fetch of a single commit brought; those that were of no use for the longest time go."""
-    packs = list((into / ".git" / "objects" / "pack").glob("*.pack"))
-    if len(packs) != 1 or not (into / ".git" / "shallow").exists():
+def save_pack(repository: Path, pack: Path) -> None:
+    """Save the pack of a shallow fetch of one commit, and remove the least recently used packs."""
+    packs = list((repository / ".git" / "objects" / "pack").glob("*.pack"))
+    if len(packs) != 1 or not (repository / ".git" / "shallow").exists():
         return
     with contextlib.suppress(OSError):
         pack.parent.mkdir(exist_ok=True)
-        put(packs[0], pack)
-        every = sorted(pack.parent.iterdir(), key=lambda each: each.stat().st_mtime_ns)
-        for old in every[:-MOST_PACKS]:
+        copy_atomically(packs[0], pack)
+        by_age = sorted(pack.parent.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for old in by_age[:-MAX_PACKS]:
             old.unlink()
 
 
-def cached_program(program: Path, shelf: Path) -> Path:
-    """Give a program's place on the shelf, where it is put if it is not there yet; its own when that fails."""
-    known = program.stat()
-    there = shelf / f"{program.name}-{known.st_size}-{known.st_mtime_ns}"
-    if not there.exists():
+def cached_program(program: Path, cache: Path) -> Path:
+    """Return the path of a program in the cache, after copying it there; its own path when that fails."""
+    status = program.stat()
+    cached = cache / f"{program.name}-{status.st_size}-{status.st_mtime_ns}"
+    if not cached.exists():
         try:
-            put(program, there)
+            copy_atomically(program, cached)
         except OSError:
             return program
-    return there
+    return cached
 
 
-def put(file: Path, there: Path) -> None:
-    """Copy a file, which is there as a whole or not at all."""
-    beside = there.with_name(f"{there.name}.{os.uname().nodename}.part")
-    # Of a try before this one, perhaps, and read-only.
-    beside.unlink(missing_ok=True)
+def copy_atomically(file: Path, target: Path) -> None:
+    """Copy a file with its mode; the target exists only when the copy is complete."""
+    partial = target.with_name(f"{target.name}.{os.uname().nodename}.part")
+    # An earlier attempt may have left one, which may be read-only.
+    partial.unlink(missing_ok=True)
     with file.open("rb") as source:
-        # A new file: another job that uses the claim may have left a link to a place elsewhere.
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as copy:
+        # O_EXCL: another job that uses the claim may have left a link to another place.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as copy:
             shutil.copyfileobj(source, copy)
-            os.fchmod(handle, os.fstat(source.fileno()).st_mode & 0o777)
-    beside.replace(there)
+            os.fchmod(descriptor, os.fstat(source.fileno()).st_mode & 0o777)
+    partial.replace(target)

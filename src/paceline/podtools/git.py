@@ -1,4 +1,4 @@
-"""Code from git: find out the commit that a name stands for, and bring exactly that one."""
+"""Code from git: find the commit of a branch or tag, and fetch exactly that commit."""
 
 import os
 import re
@@ -7,21 +7,21 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from paceline.podtools.cache_volume import keep_pack, packed, use
+from paceline.podtools.cache_volume import mark_used, pack_path, save_pack
 from paceline.podtools.reporting import StepFailed
 
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 SHORT_COMMIT = re.compile("[0-9a-f]{4,39}")
-# A server that sends less than this for so long is gone.
+# Give up on a server that sends less than this for so long.
 SLOW = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": "60"}
-LAST_LINES = 20
-# Written last into `.git`, with the commit: all of it is there, submodules too.
-WHOLE = "paceline-whole"
+MAX_ERROR_LINES = 20
+# Written last into `.git`, with the commit, when the checkout is complete with its submodules.
+COMPLETE = "paceline-whole"
 REDIRECTED = re.compile(r"The requested URL returned error: 30\d")
 
 
 class Repository:
-    """A repository, and the folder with `username` and `password` that opens it."""
+    """A repository, and the folder with the `username` and `password` for it."""
 
     __slots__ = ("revision", "secret", "url")
 
@@ -29,154 +29,152 @@ class Repository:
         self.url, self.revision, self.secret = url, revision, secret
 
     @property
-    def wanted(self) -> str:
-        """Name what is wanted of it, for people."""
+    def revision_name(self) -> str:
+        """Return the revision as messages name it."""
         return self.revision or "the default branch"
 
 
 def resolve(repository: Repository) -> str:
-    """Find the commit of a branch or tag; StepFailed with git's own words when there is none."""
+    """Return the commit of a branch or tag; raise StepFailed with git's output when there is none."""
     revision = repository.revision or "HEAD"
     lines = _git(repository, "ls-remote", "--", repository.url).splitlines()
-    found = {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
-    # A tag with a message is an object of its own; what it stands for has ^{} behind its name.
+    commits = {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
+    # An annotated tag is an object of its own; git lists its commit with ^{} after the name.
     names = (f"refs/heads/{revision}", f"refs/tags/{revision}^{{}}", f"refs/tags/{revision}", revision)
-    commit = next((found[name] for name in names if name in found), "")
+    commit = next((commits[name] for name in names if name in commits), "")
     if commit:
         return commit
-    if not found:
+    if not commits:
         raise StepFailed(f"git: {repository.url} has no commits yet")
     if SHORT_COMMIT.fullmatch(revision):
         raise StepFailed(
             f"git: {repository.url} has no branch or tag {revision}; write a commit with all its 40 digits"
         )
-    raise StepFailed(f"git: {repository.url} has no branch or tag {revision}{_there(found)}")
+    raise StepFailed(f"git: {repository.url} has no branch or tag {revision}{_branches(commits)}")
 
 
-def clone(repository: Repository, commit: str, into: Path, shelf: Path | None = None) -> None:
-    """Bring one commit and nothing of its history; a folder that has it already is left as it is.
+def clone(repository: Repository, commit: str, folder: Path, cache: Path | None = None) -> None:
+    """Check out one commit without its history; a folder with a complete checkout is not changed.
 
-    What lies on the shelf is not asked of the server again. Code that needs a password is not put there.
+    Commits in the cache are not fetched again. Code that needs a password is not cached.
     """
     if not COMMIT.fullmatch(commit):
-        raise StepFailed(f"{commit!r} is no commit; the job's status should have one")
-    whole = into / ".git" / WHOLE
-    if whole.is_file() and whole.read_text() == commit:
+        raise StepFailed(f"{commit!r} is not a commit; the job's status should have one")
+    complete = folder / ".git" / COMPLETE
+    if complete.is_file() and complete.read_text() == commit:
         return
-    pack = packed(shelf, repository.url, commit) if shelf is not None and repository.secret is None else None
-    if pack is None or not _take(repository, commit, into, pack):
-        _fetch(repository, commit, into)
+    pack = pack_path(cache, repository.url, commit) if cache is not None and repository.secret is None else None
+    if pack is None or not _restore(repository, commit, folder, pack):
+        _fetch(repository, commit, folder)
         if pack is not None:
-            keep_pack(into, pack)
-    if (into / ".gitmodules").exists():
-        _git(repository, "-C", str(into), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
-    whole.write_text(commit)
-    whole.chmod(0o666)
+            save_pack(folder, pack)
+    if (folder / ".gitmodules").exists():
+        _git(repository, "-C", str(folder), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
+    complete.write_text(commit)
+    complete.chmod(0o666)
 
 
-def _take(repository: Repository, commit: str, into: Path, pack: Path) -> bool:
-    """Lay out what an earlier job was sent, and say whether it was whole: git computes all names anew."""
+def _restore(repository: Repository, commit: str, folder: Path, pack: Path) -> bool:
+    """Check out a commit from a cached pack; return False when it is missing or damaged (git checks all hashes)."""
     if not pack.is_file():
         return False
     try:
-        _begin(repository, into)
-        _git(repository, "-C", str(into), "index-pack", "--stdin", file=pack)
-        (into / ".git" / "shallow").write_text(f"{commit}\n")
-        _check_out(repository, commit, into)
+        _init(repository, folder)
+        _git(repository, "-C", str(folder), "index-pack", "--stdin", file=pack)
+        (folder / ".git" / "shallow").write_text(f"{commit}\n")
+        _check_out(repository, commit, folder)
     except (StepFailed, OSError):
         return False
-    use(pack)
+    mark_used(pack)
     return True
 
 
-def _fetch(repository: Repository, commit: str, into: Path) -> None:
-    _begin(repository, into)
-    fetch = ("-C", str(into), "fetch", "--quiet", "--no-auto-maintenance")
+def _fetch(repository: Repository, commit: str, folder: Path) -> None:
+    _init(repository, folder)
+    fetch = ("-C", str(folder), "fetch", "--quiet", "--no-auto-maintenance")
     try:
         _git(repository, *fetch, "--no-tags", "--depth=1", "--", repository.url, commit)
     except StepFailed:
-        # Some servers give single commits to nobody; then all branches and tags are brought.
-        spec = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
-        _git(repository, *fetch, "--", repository.url, *spec)
-    _check_out(repository, commit, into)
+        # Some servers refuse to send single commits; then fetch all branches and tags.
+        refspecs = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+        _git(repository, *fetch, "--", repository.url, *refspecs)
+    _check_out(repository, commit, folder)
 
 
-def _begin(repository: Repository, into: Path) -> None:
-    for there in into.iterdir():
-        shutil.rmtree(there) if there.is_dir() and not there.is_symlink() else there.unlink()
-    _git(repository, "init", "--quiet", "--template=", str(into))
-    # Addresses of submodules may be relative to it.
-    _git(repository, "-C", str(into), "config", "remote.origin.url", repository.url)
+def _init(repository: Repository, folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    _git(repository, "init", "--quiet", "--template=", str(folder))
+    # URLs of submodules may be relative to it.
+    _git(repository, "-C", str(folder), "config", "remote.origin.url", repository.url)
 
 
-def _check_out(repository: Repository, commit: str, into: Path) -> None:
-    _git(repository, "-C", str(into), "-c", "advice.detachedHead=false", "checkout", "--quiet", "--force", commit)
+def _check_out(repository: Repository, commit: str, folder: Path) -> None:
+    _git(repository, "-C", str(folder), "-c", "advice.detachedHead=false", "checkout", "--quiet", "--force", commit)
 
 
-def _git(repository: Repository, *words: str, file: Path | None = None) -> str:
-    """Run git, which may read a file, and give what it says; StepFailed with its last lines when it fails."""
+def _git(repository: Repository, *arguments: str, file: Path | None = None) -> str:
+    """Run git with a file as input and return its output; raise StepFailed with its last lines when it fails."""
     env = {
         **os.environ,
         **SLOW,
-        # No settings, and no passwords, of whoever we are.
+        # Use no settings and no passwords of the current user.
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C",
     }
-    with (file or Path(os.devnull)).open("rb") as given:
+    with (file or Path(os.devnull)).open("rb") as stdin:
         try:
-            done = subprocess.run(
-                ["git", *_settings(repository), *words],
+            process = subprocess.run(
+                ["git", *_settings(repository), *arguments],
                 env=env,
-                stdin=given,
+                stdin=stdin,
                 capture_output=True,
                 check=False,
-                # Whatever user the command runs as may write beside its code.
+                # The command may run as any user, and must be able to write to its code.
                 umask=0,
             )
         except FileNotFoundError as error:
             raise StepFailed("git is not installed; install it with: apt-get install git") from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
-        if any(REDIRECTED.search(line) for line in said):
-            said.append(
-                "the server sends on to another address; write that one: https for http, or with .git behind it"
-            )
-        raise StepFailed("\n".join(["git could not read the repository:", *said]))
-    return done.stdout.decode(errors="replace")
+    if process.returncode != 0:
+        lines = process.stderr.decode(errors="replace").strip().splitlines()[-MAX_ERROR_LINES:]
+        if any(REDIRECTED.search(line) for line in lines):
+            lines.append("the server redirects to another URL; use that one: https for http, or with .git at the end")
+        raise StepFailed("\n".join(["git could not read the repository:", *lines]))
+    return process.stdout.decode(errors="replace")
 
 
 def _settings(repository: Repository) -> list[str]:
-    """Let git speak http only, and find user and password in files, for the host that they are meant for."""
-    told = {
+    """Return options that allow only http and https, and read the password from files, for the repository's host."""
+    settings = {
         "safe.directory": "*",
         "protocol.allow": "never",
         "protocol.http.allow": "always",
         "protocol.https.allow": "always",
         "credential.helper": "",
-        # What a server sends on to may be anything that the pod reaches.
+        # A redirect may lead to any address that the pod can reach.
         "http.followRedirects": "false",
         "transfer.credentialsInUrl": "die",
         "core.hooksPath": os.devnull,
-        # What comes goes with the pod: after a loss of power it is fetched again.
+        # After a power loss the code is fetched again.
         "core.fsync": "none",
-        # One file has all that came, and can be kept.
+        # Keep everything fetched in one pack, which can be cached.
         "fetch.unpackLimit": "1",
     }
     if repository.secret is not None:
-        parts = urlsplit(repository.url)
-        told[f"credential.{parts.scheme}://{parts.netloc}.helper"] = _helper(repository.secret)
-    return [word for name, value in told.items() for word in ("-c", f"{name}={value}")]
+        url = urlsplit(repository.url)
+        settings[f"credential.{url.scheme}://{url.netloc}.helper"] = _credential_helper(repository.secret)
+    return [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
 
 
-def _helper(secret: Path) -> str:
-    """Write what git asks for a password: a shell that reads the files, so that none is on a command line."""
+def _credential_helper(secret: Path) -> str:
+    """Return a shell function that reads the password from files, so that it is not on a command line."""
     show = " ".join(f"printf '{key}=%s\\n' \"$(cat '{secret}/{key}')\";" for key in ("username", "password"))
     return f'!show() {{ test "$1" = get || exit 0; {show} }}; show'
 
 
-def _there(found: dict[str, str]) -> str:
-    heads = sorted(name.removeprefix("refs/heads/") for name in found if name.startswith("refs/heads/"))
+def _branches(commits: dict[str, str]) -> str:
+    heads = sorted(name.removeprefix("refs/heads/") for name in commits if name.startswith("refs/heads/"))
     return f"; it has the branches {', '.join(heads[:8])}{' and others' if len(heads) > 8 else ''}" if heads else ""

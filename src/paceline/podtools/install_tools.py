@@ -1,4 +1,4 @@
-"""What installs packages, put where the author's image finds it."""
+"""Copies the programs that install packages to the folder where the author's image finds them."""
 
 import argparse
 import shutil
@@ -10,28 +10,28 @@ from paceline.podtools.reporting import Reporter
 INSTALLERS = tuple(Path(__file__).with_name(name) for name in ("requirements_cache.py", "pip_install.py"))
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """Take the words that say where code and tools go, and which files would ask for packages."""
+def add_target_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the folders of code and tools, and the requirements files."""
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--tools", type=Path, required=True)
     parser.add_argument("--packages", type=Path, action="append", default=[])
     parser.add_argument("--cache", type=Path)
 
 
-def lay_out(asked: argparse.Namespace, voice: Reporter) -> None:
-    """Put the installers and uv into the folder of tools, if the code asks for any packages."""
-    if not any(file.is_file() for file in asked.packages):
+def copy_tools(options: argparse.Namespace, reporter: Reporter) -> None:
+    """Copy the installers and uv to the folder of tools, if the code has a requirements file."""
+    if not any(file.is_file() for file in options.packages):
         return
     for installer in INSTALLERS:
-        shutil.copy(installer, asked.tools)
+        shutil.copy(installer, options.tools)
     uv = shutil.which("uv")
     if uv is None:
-        voice.log("there is no uv here; packages are installed by the image's own pip")
+        reporter.log("uv is not installed here; packages are installed by the image's own pip")
         return
-    own = asked.tools / "uv"
-    own.unlink(missing_ok=True)
-    # It is large, and with a cache rarely needed.
-    if asked.cache is not None and (there := cached_program(Path(uv), asked.cache)) != Path(uv):
-        own.symlink_to(there)
+    target = options.tools / "uv"
+    target.unlink(missing_ok=True)
+    # uv is large, and with a cache it is rarely needed.
+    if options.cache is not None and (cached := cached_program(Path(uv), options.cache)) != Path(uv):
+        target.symlink_to(cached)
     else:
-        shutil.copy(uv, own)
+        shutil.copy(uv, target)

@@ -1,4 +1,4 @@
-"""Buckets: the object stores that results go to and data come from, behind four verbs."""
+"""Buckets for input and results: get, put, list and fetch objects in S3, OSS or a folder."""
 
 import os
 import re
@@ -16,132 +16,129 @@ from obstore.store import LocalStore, ObjectStore, S3Store
 from paceline.podtools.reporting import StepFailed
 
 CHUNK_BYTES = 8 * 1024 * 1024
-# A store takes an object in 10,000 pieces at most.
-MOST_PIECES = 9_000
-# How long one request is tried again by itself; who calls tries again after that.
-PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+# S3 allows 10,000 parts per object.
+MAX_PARTS = 9_000
+# The library retries a request for this long; callers retry after that.
+RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 CLIENT: Any = {"connect_timeout": "5s", "timeout": "300s"}
-
-
-# By these a pod is told who it is, where its cluster does that.
+# Variables with which a cluster gives its pods an AWS identity.
 IDENTITY = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
-REFUSAL = re.compile(r"<Code>(?P<code>[^<]+)</Code>\s*<Message>(?P<message>[^<]+)</Message>")
+S3_ERROR = re.compile(r"<Code>(?P<code>[^<]+)</Code>\s*<Message>(?P<message>[^<]+)</Message>")
 
 
-class NotReached(StepFailed):
-    """A bucket did not do what was asked of it; it may the next time."""
+class BucketError(StepFailed):
+    """A request to a bucket failed; a later one may succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """A bucket as its owner describes it; what is left out may stand in the secret."""
+class BucketConfig:
+    """Location of a bucket and the Secret for it; the Secret may have the values that are empty here."""
 
     url: str = ""
     endpoint: str = ""
     region: str = ""
     secret: Mapping[str, str]
 
-    def known(self, key: str) -> str:
-        """Give what is known under a key: as said, or else as the secret has it."""
+    def value(self, key: str) -> str:
+        """Return a value from the spec, or else from the secret."""
         return str(getattr(self, key)) or self.secret.get(key, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class BucketFolder:
     """A folder of a bucket."""
 
     store: ObjectStore
     name: str
 
     def get(self, key: str) -> bytes | None:
-        """Read a whole object; None when there is none."""
+        """Return the content of an object, or None when it does not exist."""
         try:
             return bytes(obstore.get(self.store, key).bytes())
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
-            raise self._refused(error) from error
+            raise self._error(error) from error
 
     def put(self, key: str, data: bytes | Iterable[bytes], *, size: int = 0) -> None:
-        """Write an object, of which the size may be told before; it is there as a whole, or not at all."""
-        chunk = max(CHUNK_BYTES, size // MOST_PIECES)
+        """Write an object; it appears only when it is complete. Large ones need their size, to choose the part size."""
+        chunk = max(CHUNK_BYTES, size // MAX_PARTS)
         try:
             obstore.put(self.store, key, data, chunk_size=chunk, max_concurrency=4)
         except (BaseError, OSError, ValueError) as error:
-            raise self._refused(error) from error
+            raise self._error(error) from error
 
-    def names(self) -> Iterator[tuple[str, int]]:
-        """List the objects with their sizes."""
+    def objects(self) -> Iterator[tuple[str, int]]:
+        """Yield the names and sizes of all objects."""
         try:
             for batch in obstore.list(self.store):
-                for each in batch:
-                    if each["path"]:
-                        yield str(each["path"]), int(each["size"])
+                for entry in batch:
+                    if entry["path"]:
+                        yield str(entry["path"]), int(entry["size"])
         except (BaseError, OSError) as error:
-            raise self._refused(error) from error
+            raise self._error(error) from error
 
     def fetch(self, key: str, file: IO[bytes]) -> None:
-        """Read an object into a file, piece by piece."""
+        """Write the content of an object to a file."""
         try:
-            for piece in obstore.get(self.store, key).stream(min_chunk_size=CHUNK_BYTES):
-                file.write(piece)
+            for chunk in obstore.get(self.store, key).stream(min_chunk_size=CHUNK_BYTES):
+                file.write(chunk)
         except (BaseError, FileNotFoundError) as error:
-            raise self._refused(error) from error
+            raise self._error(error) from error
 
-    def _refused(self, error: Exception) -> NotReached:
-        # The library's errors go on with a dump of their insides.
-        said = str(error).split("\n\nDebug source:")[0].strip()
-        # What a store says goes on with numbers that only its own people understand.
-        if found := REFUSAL.search(said):
-            said = f"{found['code']}: {found['message']}"
-        return NotReached(f"{self.name} refuses: {said}")
+    def _error(self, error: Exception) -> BucketError:
+        # The library appends a dump of its internals, and the store its request ids.
+        message = str(error).split("\n\nDebug source:")[0].strip()
+        if match := S3_ERROR.search(message):
+            message = f"{match['code']}: {match['message']}"
+        return BucketError(f"{self.name} refuses: {message}")
 
 
-def open_bucket(where: Where, prefix: str = "") -> Bucket:
-    """Open a folder of a bucket; StepFailed says what its description lacks."""
-    url = where.known("url")
+def open_bucket(config: BucketConfig, prefix: str = "") -> BucketFolder:
+    """Return a folder of a bucket; raise StepFailed when its configuration is incomplete."""
+    url = config.value("url")
     parts = urlsplit(url)
     if "@" in parts.netloc:
-        raise StepFailed("the address of the bucket has an @ in it; keys go into the secret, not into the address")
+        raise StepFailed("the URL of the bucket contains an @; keys go into the secret, not into the URL")
     inner = "/".join(part for part in (parts.path.strip("/"), prefix) if part)
     name = f"{parts.scheme}://{parts.netloc}/{inner}"
     if parts.scheme == "file":
         folder = Path(parts.path) / prefix
         folder.mkdir(parents=True, exist_ok=True)
-        return Bucket(store=LocalStore(folder), name=name)
+        return BucketFolder(store=LocalStore(folder), name=name)
     if parts.scheme not in ("s3", "oss") or not parts.netloc:
-        raise StepFailed(f"{url or 'nothing'!r} is no address of a bucket; write s3://BUCKET/FOLDER")
+        raise StepFailed(f"{url or 'nothing'!r} is not the URL of a bucket; write s3://BUCKET/FOLDER")
     try:
         store = S3Store(
             parts.netloc,
             prefix=inner or None,
-            config=_config(where, parts.netloc),
+            config=_s3_config(config, parts.netloc),
             client_options=CLIENT,
-            retry_config=PATIENCE,
+            retry_config=RETRY,
         )
     except (BaseError, ValueError) as error:
         raise StepFailed(f"{name} cannot be opened: {str(error).splitlines()[0]}") from error
-    return Bucket(store=store, name=name)
+    return BucketFolder(store=store, name=name)
 
 
-def _config(where: Where, bucket: str) -> Any:
-    url, endpoint = where.known("url"), where.known("endpoint")
-    told: dict[str, Any] = {"region": where.known("region") or "us-east-1"}
+def _s3_config(config: BucketConfig, bucket: str) -> Any:
+    url, endpoint = config.value("url"), config.value("endpoint")
+    options: dict[str, Any] = {"region": config.value("region") or "us-east-1"}
     if endpoint:
         parts = urlsplit(endpoint)
-        told["allow_http"] = parts.scheme == "http"
+        options["allow_http"] = parts.scheme == "http"
         if url.startswith("oss:") and not parts.netloc.startswith(f"{bucket}."):
-            # OSS takes a bucket as part of the host's name only.
+            # OSS requires the bucket as part of the host name.
             parts = parts._replace(netloc=f"{bucket}.{parts.netloc}")
-        told |= {"endpoint": urlunsplit(parts).rstrip("/"), "virtual_hosted_style_request": url.startswith("oss:")}
+        options |= {"endpoint": urlunsplit(parts).rstrip("/"), "virtual_hosted_style_request": url.startswith("oss:")}
     elif url.startswith("oss:"):
         raise StepFailed("an oss:// bucket needs an endpoint, such as https://oss-cn-hangzhou.aliyuncs.com")
-    user, key = where.secret.get("accessKeyId", ""), where.secret.get("accessKeySecret", "")
+    user, key = config.secret.get("accessKeyId", ""), config.secret.get("accessKeySecret", "")
     if bool(user) != bool(key):
         raise StepFailed("the secret must have both keys, accessKeyId and accessKeySecret")
     if user:
-        told |= {"access_key_id": user, "secret_access_key": key}
+        options |= {"access_key_id": user, "secret_access_key": key}
     elif endpoint and not any(name in os.environ for name in IDENTITY):
-        # Nobody said who we are, and only machines of AWS could be asked: then it is a bucket for everybody.
-        told["skip_signature"] = True
-    return told
+        # There are no credentials, and only machines of AWS could provide some: the bucket must be public.
+        options["skip_signature"] = True
+    return options

@@ -1,6 +1,6 @@
-"""A folder of results as it lies there: which files there are, and how one is opened without being led astray.
+"""Lists a folder of results and opens files in it without following links out of it.
 
-The program that writes there is not trusted: a link may lead to our own secrets, and may change while we look.
+The program that writes there is not trusted: a link may lead to our own secrets, and may change at any time.
 """
 
 import os
@@ -11,22 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-OWN = ".paceline"
-# What a file is called until all of it has come.
-PART = f"{OWN}-part-"
-OUT, NOT_A_FILE = "leads out of the folder", "is no file"
-LINK_TO_FOLDER, NOT_TEXT = "is a link to a folder", "has a name that is not UTF-8"
-NOT_PLAIN, CLOSED = "has a name with a control character", "may not be read by us"
-IN_MEMORY = ("tmpfs", "ramfs")
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# No bucket takes longer names, and nobody can have us open folders without end.
-LONGEST, TOO_DEEP = 1024, "has a longer name than a bucket takes"
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+METADATA_FOLDER = ".paceline"
+# Prefix of the name of an incomplete file.
+PART = f"{METADATA_FOLDER}-part-"
+OUTSIDE, NOT_A_FILE = "leads out of the folder", "is not a file"
+LINK_TO_FOLDER, NOT_UTF8 = "is a link to a folder", "has a name that is not UTF-8"
+CONTROL_CHARACTER, UNREADABLE = "has a name with a control character", "may not be read by us"
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Object stores allow no longer names. This also bounds the depth of folders that we open.
+MAX_NAME, NAME_TOO_LONG = 1024, "has a longer name than a bucket takes"
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """By which a file that has changed is told."""
+    """The attributes that change when a file changes."""
 
     size: int
     mtime_ns: int
@@ -34,60 +34,60 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What lies in a folder: files to be copied, and names that are not, each with the reason."""
+class OutputListing:
+    """The files of a folder, and the names that cannot be copied, with the reason."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def look_at(root: Path) -> Look:
-    """List a folder with all that is below it."""
-    look = Look()
+def list_output(root: Path) -> OutputListing:
+    """Return all files below a folder."""
+    listing = OutputListing()
     for name, entry in _walk(root):
-        if odd := _odd(name):
-            look.refused[shown(name)] = odd
+        if problem := _name_problem(name):
+            listing.refused[printable(name)] = problem
         elif entry is None:
-            look.refused[name] = CLOSED
+            listing.refused[name] = UNREADABLE
         elif entry.is_symlink():
-            _add_link(look, root, name)
+            _add_link(listing, root, name)
         elif entry.is_file(follow_symlinks=False):
             with suppress(FileNotFoundError):
-                known = entry.stat(follow_symlinks=False)
-                # What it was when it was listed it need not be now.
-                if stat.S_ISREG(known.st_mode):
-                    look.files[name] = stamp_of(known)
+                status = entry.stat(follow_symlinks=False)
+                # It may have been replaced since it was listed.
+                if stat.S_ISREG(status.st_mode):
+                    listing.files[name] = stamp_of(status)
         elif entry.is_dir(follow_symlinks=False):
-            look.refused[name[:LONGEST]] = TOO_DEEP
+            listing.refused[name[:MAX_NAME]] = NAME_TOO_LONG
         else:
-            look.refused[name] = NOT_A_FILE
-    return look
+            listing.refused[name] = NOT_A_FILE
+    return listing
 
 
-def open_inside(root: Path, name: str) -> int:
-    """Open a file for reading, step by step and never through a link; OSError when it is not what it was."""
-    above, _, last = name.rpartition("/")
-    folder = open_folder(root, above)
+def open_file(root: Path, name: str) -> int:
+    """Return a descriptor of a file, opened without following links; raise OSError when it is not a regular file."""
+    parent, _, last = name.rpartition("/")
+    folder = open_folder(root, parent)
     try:
-        # A pipe would keep us waiting for somebody who writes.
-        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        # O_NONBLOCK: opening a pipe would wait for a writer.
+        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     finally:
         os.close(folder)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(f"{name} {NOT_A_FILE}")
-    return found
+    return descriptor
 
 
-def open_folder(root: Path, name: str, *, must_make: bool = False) -> int:
-    """Open a folder below another, step by step and never through a link; those that are missing may be made."""
-    folder = os.open(root, FOLDER)
+def open_folder(root: Path, name: str, *, create: bool = False) -> int:
+    """Return a descriptor of a folder below another, opened without following links; create missing ones on demand."""
+    folder = os.open(root, OPEN_FOLDER)
     for part in name.split("/") if name else ():
         try:
-            if must_make:
+            if create:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
-            inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            inner = os.open(part, OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
         folder = inner
@@ -95,28 +95,28 @@ def open_folder(root: Path, name: str, *, must_make: bool = False) -> int:
 
 
 def is_in_memory(folder: Path) -> bool:
-    """Tell whether a folder's files are kept by no disk: writing through memory never changes their times there."""
+    """Return whether a folder is in memory, where writes through mmap never change the times of files."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         if line.split()[2] == number:
-            return line.partition(" - ")[2].split()[0] in IN_MEMORY
+            return line.partition(" - ")[2].split()[0] in MEMORY_FILE_SYSTEMS
     return False
 
 
-def stamp_of(known: os.stat_result) -> Stamp:
-    """Take from a file's facts what tells whether it has changed."""
-    return Stamp(size=known.st_size, mtime_ns=known.st_mtime_ns, inode=known.st_ino)
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return the attributes that tell whether a file has changed."""
+    return Stamp(size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
 
 
-def target_of(root: Path, name: str) -> str:
-    """Follow a link that stays inside, by its words alone, to the name of a file; empty when it leads out."""
-    seen: set[str] = set()
-    while words := _link_words(root, name):
-        if name in seen:
+def link_target(root: Path, name: str) -> str:
+    """Return the name of the file that a link leads to, by the text of links alone; empty when it leads out."""
+    visited: set[str] = set()
+    while text := _read_link(root, name):
+        if name in visited:
             return ""
-        seen.add(name)
-        joined = os.path.normpath(str(PurePosixPath(root / name).parent / words))
+        visited.add(name)
+        joined = os.path.normpath(str(PurePosixPath(root / name).parent / text))
         inner = os.path.relpath(joined, root)
         if inner == ".." or inner.startswith("../"):
             return ""
@@ -124,11 +124,11 @@ def target_of(root: Path, name: str) -> str:
     return name
 
 
-def _link_words(root: Path, name: str) -> str:
-    """Read a link; empty when it is none, or not there."""
-    above, _, last = name.rpartition("/")
+def _read_link(root: Path, name: str) -> str:
+    """Return the text of a link; empty when it is not a link or does not exist."""
+    parent, _, last = name.rpartition("/")
     try:
-        folder = open_folder(root, above)
+        folder = open_folder(root, parent)
     except OSError:
         return ""
     try:
@@ -139,20 +139,20 @@ def _link_words(root: Path, name: str) -> str:
         os.close(folder)
 
 
-def shown(name: str) -> str:
-    """Give a name fit for a message, whatever is in it."""
+def printable(name: str) -> str:
+    """Return a name with unprintable characters escaped."""
     text = name.encode(errors="backslashreplace").decode()
-    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return CONTROL_CHARACTERS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _walk(root: Path) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
-    """Give all that is no folder, and with None the folders that are closed to us; an entry is good until the next."""
+    """Yield all entries except folders, and unreadable folders with None; an entry is valid until the next one."""
     folders = [""]
     while folders:
         prefix = folders.pop()
         try:
-            # By handle: a folder that is exchanged for a link meanwhile shows nothing of where that leads.
-            handle = open_folder(root, prefix)
+            # By descriptor: a folder may be replaced by a link to another one at any time.
+            descriptor = open_folder(root, prefix)
         except PermissionError:
             if not prefix:
                 raise
@@ -161,25 +161,23 @@ def _walk(root: Path) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
         except OSError as error:
             if not prefix and not isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise
-            # Gone since its parent was listed.
+            # Deleted since its parent was listed.
             continue
         try:
-            yield from _entries(handle, prefix, folders)
+            yield from _entries(descriptor, prefix, folders)
         finally:
-            os.close(handle)
+            os.close(descriptor)
 
 
-def _entries(handle: int, prefix: str, folders: list[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """Give what is in one folder, and add the folders in it to those that are still to be listed."""
-    with os.scandir(handle) as listed:
-        entries = sorted(listed, key=lambda each: each.name)
+def _entries(descriptor: int, prefix: str, folders: list[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+    """Yield the entries of one folder, and append its folders to those still to be listed."""
+    with os.scandir(descriptor) as iterator:
+        entries = sorted(iterator, key=lambda entry: entry.name)
     for entry in entries:
         name = f"{prefix}/{entry.name}" if prefix else entry.name
-        if name == OWN or name.startswith(PART):
+        if name == METADATA_FOLDER or name.startswith(PART):
             continue
-        if not entry.is_dir(follow_symlinks=False):
-            yield name, entry
-        elif len(name) <= LONGEST:
+        if entry.is_dir(follow_symlinks=False) and len(name) <= MAX_NAME:
             folders.append(name)
         else:
             yield name, entry
@@ -193,26 +191,26 @@ def _is_folder(root: Path, name: str) -> bool:
     return True
 
 
-def _add_link(look: Look, root: Path, name: str) -> None:
-    target = target_of(root, name)
+def _add_link(listing: OutputListing, root: Path, name: str) -> None:
+    target = link_target(root, name)
     if not target:
-        look.refused[name] = OUT
+        listing.refused[name] = OUTSIDE
         return
     try:
-        handle = open_inside(root, target)
+        descriptor = open_file(root, target)
     except IsADirectoryError:
-        look.refused[name] = LINK_TO_FOLDER
+        listing.refused[name] = LINK_TO_FOLDER
     except OSError:
-        look.refused[name] = LINK_TO_FOLDER if _is_folder(root, target) else OUT
+        listing.refused[name] = LINK_TO_FOLDER if _is_folder(root, target) else OUTSIDE
     else:
-        look.files[name] = stamp_of(os.fstat(handle))
-        os.close(handle)
+        listing.files[name] = stamp_of(os.fstat(descriptor))
+        os.close(descriptor)
 
 
-def _odd(name: str) -> str:
-    """Say what about a name no bucket takes; nothing of most names."""
+def _name_problem(name: str) -> str:
+    """Return why an object store refuses a name; empty for most names."""
     try:
         name.encode()
     except UnicodeEncodeError:
-        return NOT_TEXT
-    return NOT_PLAIN if CONTROL.search(name) else ""
+        return NOT_UTF8
+    return CONTROL_CHARACTER if CONTROL_CHARACTERS.search(name) else ""

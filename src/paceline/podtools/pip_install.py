@@ -1,9 +1,8 @@
-"""`python3 pip_install.py FILE`: install what a requirements file asks for beside the image's own packages.
+"""`python3 pip_install.py FILE`: install the packages of a requirements file in addition to the image's own.
 
-It runs in the author's image, copied there: nothing but Python is to be had. What the image has already is not
-installed again; the rest goes into a folder that the command finds first. With a cache, the same packages are installed
-once for the same interpreter, and found there by later jobs; where `requirements_cache.py` asked for it, the result is
-written down.
+This file is copied into the author's image and uses only the standard library. Packages that the image has are not
+installed again; the others go into a folder that precedes the image's in the path. With a cache, the same packages are
+installed once per interpreter and reused by later jobs. If `requirements_cache.py` left a note, the result is recorded.
 """
 
 import contextlib
@@ -19,10 +18,10 @@ from pathlib import Path
 TOOLS, CACHE = Path("/paceline"), Path("/paceline-cache")
 MESSAGE = Path("/dev/termination-log")
 LAST_LINES = 25
-ALL_THERE = "the image has all that is required"
-# ` + name==1.0`, ` + name==1.0 (from https://…)` or ` + name @ https://…`: what uv would install.
+NOTHING_TO_INSTALL = "the image has all that is required"
+# A package that uv would install: ` + name==1.0`, ` + name==1.0 (from https://…)` or ` + name @ https://…`.
 SIGN = " + "
-WANTED = re.compile(r"^ \+ (?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)(?: \(from (?P<from>.+)\))?| @ (?P<at>.+))$")
+PACKAGE = re.compile(r"^ \+ (?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)(?: \(from (?P<from>.+)\))?| @ (?P<at>.+))$")
 
 
 def main() -> int:
@@ -30,55 +29,55 @@ def main() -> int:
     uv, site = TOOLS / "uv", TOOLS / "site"
     if not uv.exists():
         return run("pip", [sys.executable, "-m", "pip", "install", "--target", str(site), "-r", str(file)])[0]
-    code, said = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
+    code, output = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
     if code:
         return code
-    wanted = sorted(line_of(line) for line in said if line.startswith(SIGN))
+    requirements = sorted(requirement_of(line) for line in output if line.startswith(SIGN))
     if site.is_symlink():
-        # Of a try before this one.
+        # Left by an earlier attempt.
         site.unlink()
-    if not wanted:
+    if not requirements:
         site.mkdir(exist_ok=True)
-        return settled("", ALL_THERE, ALL_THERE)
-    if not CACHE.is_dir() or any(is_local(each) for each in wanted):
-        code = fill(uv, file, wanted, site)
-        return code or conclude(f"installed {', '.join(wanted)}")
-    place = CACHE / f"packages-{key_of(wanted)}"
-    is_there = place.exists()
-    if not is_there and (code := fill_cache(uv, file, wanted, place)):
+        return record("", NOTHING_TO_INSTALL, NOTHING_TO_INSTALL)
+    if not CACHE.is_dir() or any(is_local(requirement) for requirement in requirements):
+        code = install(uv, file, requirements, site)
+        return code or conclude(f"installed {', '.join(requirements)}")
+    folder = CACHE / f"packages-{cache_key(requirements)}"
+    is_cached = folder.exists()
+    if not is_cached and (code := install_into_cache(uv, file, requirements, folder)):
         return code
-    site.symlink_to(place)
-    found = f"found {', '.join(wanted)} in the cache"
-    return settled(place.name, found, found if is_there else f"installed {', '.join(wanted)}")
+    site.symlink_to(folder)
+    message = f"found {', '.join(requirements)} in the cache"
+    return record(folder.name, message, message if is_cached else f"installed {', '.join(requirements)}")
 
 
-def settled(place: str, later: str, now: str) -> int:
-    """Say what was done, and write down what a later job is to say that finds the same, if that was asked for."""
-    asked = TOOLS / "note"
-    if asked.exists():
-        note = Path(asked.read_text(encoding="utf-8"))
-        beside = note.with_name(f".{note.name}.{os.uname().nodename}")
-        # The packages are there, whether or not the cache takes a note.
+def record(folder: str, later_message: str, message: str) -> int:
+    """Report the result; if there is a note, record the folder and the message of later jobs that find it."""
+    note = TOOLS / "note"
+    if note.exists():
+        target = Path(note.read_text(encoding="utf-8"))
+        partial = target.with_name(f".{target.name}.{os.uname().nodename}")
+        # The packages are installed, whether or not the result can be recorded.
         with contextlib.suppress(OSError):
-            beside.write_text(f"{place}\n{later}", encoding="utf-8")
-            beside.replace(note)
-    return conclude(now)
+            partial.write_text(f"{folder}\n{later_message}", encoding="utf-8")
+            partial.replace(target)
+    return conclude(message)
 
 
-def fill_cache(uv: Path, file: Path, wanted: list[str], place: Path) -> int:
-    """Install packages into the cache, where they are all or not at all."""
-    beside = CACHE / f".{place.name}.{os.uname().nodename}"
-    if code := fill(uv, file, wanted, beside):
+def install_into_cache(uv: Path, file: Path, requirements: list[str], folder: Path) -> int:
+    """Install packages into a folder of the cache, which appears only when it is complete."""
+    partial = CACHE / f".{folder.name}.{os.uname().nodename}"
+    if code := install(uv, file, requirements, partial):
         return code
-    if place.exists():
-        shutil.rmtree(beside)
+    if folder.exists():
+        shutil.rmtree(partial)
     else:
-        beside.rename(place)
+        partial.rename(folder)
     return 0
 
 
-def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
-    """Install exactly these packages into a folder, from where the file says they are."""
+def install(uv: Path, file: Path, requirements: list[str], folder: Path) -> int:
+    """Install exactly these packages into a folder, from the indexes that the file names."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     text = file.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -89,9 +88,9 @@ def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
         for line in text.splitlines()
         if re.match(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b", line)
     ]
-    # Beside the author's: what its options name may lie relative to it.
+    # In the same folder: the author's options may contain relative paths.
     exact = file.with_name(".paceline-exact.txt")
-    exact.write_text("\n".join([*options, *wanted, ""]), encoding="utf-8")
+    exact.write_text("\n".join([*options, *requirements, ""]), encoding="utf-8")
     try:
         return run("uv", [*pip(uv), "--no-deps", "--compile-bytecode", "--target", str(folder), "-r", str(exact)])[0]
     finally:
@@ -102,28 +101,28 @@ def pip(uv: Path) -> list[str]:
     return [str(uv), "pip", "install", "--no-config", "--python", sys.executable, "--break-system-packages"]
 
 
-def line_of(line: str) -> str:
-    """Read one package that uv would install, as a requirement; what is not understood is left for uv to refuse."""
-    found = WANTED.match(line)
-    if found is None:
+def requirement_of(line: str) -> str:
+    """Return a package that uv would install as a requirement; uv rejects lines that we do not understand."""
+    package = PACKAGE.match(line)
+    if package is None:
         return line.removeprefix(SIGN)
-    place = found["from"] or found["at"]
-    return f"{found['name']} @ {place}" if place else f"{found['name']}=={found['version']}"
+    url = package["from"] or package["at"]
+    return f"{package['name']} @ {url}" if url else f"{package['name']}=={package['version']}"
 
 
 def is_local(requirement: str) -> bool:
-    """Tell whether a package is part of the code: the next commit has another one of the same name and version."""
+    """Return whether a package is part of the code: the next commit may change it without changing its version."""
     return " @ file:" in requirement
 
 
-def key_of(wanted: list[str]) -> str:
-    """Tell sets of packages apart, and interpreters that cannot share them."""
-    facts = [sys.version, sys.executable, os.uname().machine, wanted]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+def cache_key(requirements: list[str]) -> str:
+    """Return a hash of the packages and of everything that keeps interpreters from sharing them."""
+    parts = [sys.version, sys.executable, os.uname().machine, requirements]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def run(name: str, words: list[str]) -> tuple[int, list[str]]:
-    """Run a program and show what it says; when it fails, its last lines are the message."""
+def run(name: str, command: list[str]) -> tuple[int, list[str]]:
+    """Run a program and print its output; when it fails, its last lines become the termination message."""
     cache = CACHE / "uv" if CACHE.is_dir() else TOOLS / "uv-cache"
     env = {
         "UV_CACHE_DIR": str(cache),
@@ -134,19 +133,19 @@ def run(name: str, words: list[str]) -> tuple[int, list[str]]:
         "UV_PYTHON_DOWNLOADS": "never",
         "NO_COLOR": "1",
     }
-    env = {**like_pip(env), **env}
-    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    lines = done.stdout.decode(errors="replace").splitlines()
+    env = {**pip_settings(env), **env}
+    process = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    lines = process.stdout.decode(errors="replace").splitlines()
     print("\n".join(lines), flush=True)
-    if done.returncode:
+    if process.returncode:
         conclude("\n".join([f"{name} could not install the requirements:", *lines[-LAST_LINES:]]))
-    return done.returncode, lines
+    return process.returncode, lines
 
 
-def like_pip(env: dict[str, str]) -> dict[str, str]:
-    """Give uv pip's settings: whoever points pip to a mirror means uv as well."""
-    same = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_INDEX_URL", "UV_FIND_LINKS": "PIP_FIND_LINKS"}
-    return {theirs: env[ours] for theirs, ours in same.items() if env.get(ours)}
+def pip_settings(env: dict[str, str]) -> dict[str, str]:
+    """Return pip's settings as variables of uv: a mirror that is set for pip is meant for uv as well."""
+    names = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_INDEX_URL", "UV_FIND_LINKS": "PIP_FIND_LINKS"}
+    return {uv_name: env[pip_name] for uv_name, pip_name in names.items() if env.get(pip_name)}
 
 
 def conclude(text: str) -> int:

@@ -315,7 +315,7 @@ def ssh(arguments: list[str]) -> int:
     return remote.forward_output(sys.stdout.buffer, sys.stderr.buffer)
 
 
-class Launch:
+class ParallelCommand:
     """One command on several members; the first failure or a signal ends it on all of them."""
 
     def __init__(self, command: str) -> None:
@@ -363,15 +363,15 @@ def pdsh(arguments: list[str]) -> int:
     hosts = [host for host in options.get("w", "").split(",") if host]
     if not hosts:
         raise OSError("specify the hosts, as in -w ONE,TWO")
-    launch = Launch(" ".join(operands))
+    parallel = ParallelCommand(" ".join(operands))
     for number in FORWARDED_SIGNALS:
-        signal.signal(number, lambda number, _: launch.stop(number))
-    threads = [threading.Thread(target=launch.run, args=member, daemon=True) for member in enumerate(hosts)]
+        signal.signal(number, lambda number, _: parallel.stop(number))
+    threads = [threading.Thread(target=parallel.run, args=member, daemon=True) for member in enumerate(hosts)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return launch.failures[0] if launch.failures else 0
+    return parallel.failures[0] if parallel.failures else 0
 
 
 def _parse(arguments: list[str], with_value: frozenset[str]) -> tuple[dict[str, str], list[str]]:

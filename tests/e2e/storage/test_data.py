@@ -9,7 +9,7 @@ import pytest
 
 from paceline.errors import HostError
 from paceline.model.well_known_labels import OWNER_NAME
-from paceline.podtools.object_store import Bucket, Where, open_bucket
+from paceline.podtools.object_store import BucketConfig, BucketFolder, open_bucket
 from paceline.testing.embedded import Embedded, wait_until
 from paceline.testing.s3_server import KEY_ID, S3Server, s3_server
 from tests.e2e.support.data_jobs import (
@@ -51,12 +51,12 @@ def bucket(store: S3Server, folder: str = "", **more: str) -> dict[str, str]:
     return {"url": f"s3://results/{folder}".rstrip("/"), "endpoint": store.address, **more}
 
 
-def opened(store: S3Server, folder: str) -> Bucket:
-    return open_bucket(Where(url=f"s3://results/{folder}", endpoint=store.address, secret=KEYS))
+def opened(store: S3Server, folder: str) -> BucketFolder:
+    return open_bucket(BucketConfig(url=f"s3://results/{folder}", endpoint=store.address, secret=KEYS))
 
 
-def files(there: Bucket) -> dict[str, bytes]:
-    return {name: there.get(name) or b"" for name, _ in there.names() if "/.paceline/" not in f"/{name}"}
+def files(there: BucketFolder) -> dict[str, bytes]:
+    return {name: there.get(name) or b"" for name, _ in there.objects() if "/.paceline/" not in f"/{name}"}
 
 
 def test_s24_s14_a_folder_of_the_machine_is_read_at_input_and_takes_results(cluster, tmp_path):

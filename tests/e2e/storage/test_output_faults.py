@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import HostError
-from paceline.podtools.object_store import Where, open_bucket
+from paceline.podtools.object_store import BucketConfig, open_bucket
 from paceline.testing.embedded import Embedded, processes_with, wait_until
 from paceline.testing.s3_server import KEY, KEY_ID, Front, in_front_of, s3_server
 from tests.e2e.support.data_jobs import beside_pods, ended, job, secret, submit
@@ -101,9 +101,9 @@ def ledger(cluster: Embedded, name: str) -> dict[str, str]:
 
 
 def kept(front: Front, name: str) -> dict[str, str]:
-    where = Where(url=f"s3://results/faults/{name}/worker-0", endpoint=front.server.address, secret=KEYS)
+    where = BucketConfig(url=f"s3://results/faults/{name}/worker-0", endpoint=front.server.address, secret=KEYS)
     there = open_bucket(where)
-    names = [each for each, _ in there.names() if not each.startswith(".paceline/")]
+    names = [each for each, _ in there.objects() if not each.startswith(".paceline/")]
     assert len(names) == len(set(names))
     return {each: hashlib.sha256(there.get(each) or b"").hexdigest() for each in names}
 

@@ -15,10 +15,10 @@ from paceline.host.effects import RealChance, RealFiles
 from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import cri_log
 from paceline.node.volumes.reclaim import VolumeReclaimer
-from paceline.podtools.object_store import Where, open_bucket
-from paceline.podtools.output_tree import look_at
+from paceline.podtools.object_store import BucketConfig, open_bucket
+from paceline.podtools.output_tree import list_output
 from paceline.podtools.reporting import StepFailed
-from paceline.podtools.uploader import MANIFEST, Sync, bring
+from paceline.podtools.uploader import MANIFEST, OutputSync, download
 from paceline.testing.sim.effects import SimBlocking
 from tests.racing import SECONDS, exchanging, rounds
 
@@ -168,17 +168,17 @@ def test_results_are_copied_from_their_folder_and_from_nowhere_else(volume, outs
     (outside / "only-here").symlink_to("secret")
     (volume / "file").write_text("mine")
     (volume / "file-link").symlink_to(outside / "secret")
-    bucket = open_bucket(Where(url=f"file://{tmp_path / 'bucket'}", secret={}))
-    running = Sync(root=volume, bucket=bucket, job="job-1")
+    bucket = open_bucket(BucketConfig(url=f"file://{tmp_path / 'bucket'}", secret={}))
+    running = OutputSync(root=volume, bucket=bucket, job="job-1")
     with (
         exchanging(volume / "sub", volume / "other"),
         exchanging(volume / "file", volume / "file-link"),
     ):
         for _ in rounds(seconds):
-            look = look_at(volume)
+            look = list_output(volume)
             assert not [name for name in (*look.files, *look.refused) if name.endswith("only-here")]
             assert {stamp.size for stamp in look.files.values()} <= {0, 4}
-            running.step()
+            running.upload_changes()
     kept = [each for each in (tmp_path / "bucket").rglob("*") if each.is_file() and str(each)[-13:] != MANIFEST[-13:]]
     assert {each.stat().st_size for each in kept} <= {0, 4}
 
@@ -188,13 +188,13 @@ def test_what_comes_back_from_a_bucket_is_written_to_its_folder(volume, outside,
     set_out(volume, outside)
     (tmp_path / "bucket" / "sub").mkdir(parents=True)
     (tmp_path / "bucket" / "sub" / "secret").write_bytes(b"new")
-    bucket = open_bucket(Where(url=f"file://{tmp_path / 'bucket'}", secret={}))
+    bucket = open_bucket(BucketConfig(url=f"file://{tmp_path / 'bucket'}", secret={}))
     before = is_untouched(outside)
     came = 0
     with exchanging(volume / "sub", volume / "other"):
         for _ in rounds(seconds):
             try:
-                bring(volume, bucket, "sub/secret")
+                download(volume, bucket, "sub/secret")
                 came += 1
             except StepFailed:
                 assert is_untouched(outside) == before

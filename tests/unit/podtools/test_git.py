@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.podtools.cache_volume import MOST_PACKS
+from paceline.podtools.cache_volume import MAX_PACKS
 from paceline.podtools.git import Repository, clone, resolve
 from paceline.podtools.reporting import StepFailed
 from paceline.testing.git_server import git_server
@@ -131,7 +131,7 @@ def test_a_submodule_runs_nothing_and_reads_nothing_of_the_machine(server, tmp_p
 def test_a_server_that_sends_on_is_not_followed_and_it_is_said(server):
     """Where it sends may be an address that only the pod can reach."""
     before = len(server.asked)
-    with sending_on_to(server.address) as address, pytest.raises(StepFailed, match="write that one"):
+    with sending_on_to(server.address) as address, pytest.raises(StepFailed, match="use that one"):
         resolve(Repository(url=f"{address}/open.git"))
 
     assert len(server.asked) == before
@@ -267,13 +267,13 @@ def test_code_that_needs_a_password_is_not_kept_for_others(server, secret, tmp_p
 
 def test_only_so_many_commits_are_kept_and_a_shelf_that_takes_none_harms_nobody(server, commits, tmp_path):
     (tmp_path / "code").mkdir()
-    for index in range(MOST_PACKS):
+    for index in range(MAX_PACKS):
         (tmp_path / "code" / str(index)).touch()
         os.utime(tmp_path / "code" / str(index), (index, index))
     brought(Repository(url=server.url("open")), commits["v1"], tmp_path / "first", tmp_path)
 
     kept = {each.name for each in (tmp_path / "code").iterdir()}
-    assert len(kept) == MOST_PACKS
+    assert len(kept) == MAX_PACKS
     assert "0" not in kept
     assert brought(Repository(url=server.url("open")), commits["v1"], tmp_path / "second", tmp_path / "nowhere")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import HostError
-from paceline.podtools.__main__ import main
-from paceline.podtools.object_store import IDENTITY, Where, open_bucket
-from paceline.podtools.reporting import Reporter, StepFailed, hidden, read_secret
-from paceline.podtools.steps.sync import pause_for
+from paceline.podtools.__main__ import MODULES, main
+from paceline.podtools.data_steps import scan_interval
+from paceline.podtools.object_store import IDENTITY, BucketConfig, open_bucket
+from paceline.podtools.reporting import Reporter, StepFailed, hidden_values, read_secret
 from paceline.podtools.unpack import unpack
 from paceline.testing.embedded import wait_until
 from paceline.testing.s3_server import KEY, KEY_ID, s3_server
@@ -51,7 +51,7 @@ def output(server, secret, root, prefix="job/worker-0"):
 
 
 def there(server, folder):
-    return open_bucket(Where(url=f"s3://results/{folder}", endpoint=server.address, secret=KEYS))
+    return open_bucket(BucketConfig(url=f"s3://results/{folder}", endpoint=server.address, secret=KEYS))
 
 
 def test_results_go_to_a_bucket_and_data_come_from_it(server, secret, tmp_path):
@@ -106,15 +106,15 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
 
 @pytest.mark.parametrize("step", ["resolve", "clone", "unpack"])
 def test_a_step_that_needs_no_bucket_loads_none(step):
-    show = f"import sys, paceline.podtools.__main__, paceline.podtools.steps.{step}; print('obstore' in sys.modules)"
+    show = f"import sys, paceline.podtools.__main__, paceline.podtools.{MODULES[step]}; print('obstore' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
 
     assert done.stdout == "False\n"
 
 
 def test_many_files_are_looked_at_more_rarely():
-    assert pause_for(0) == pause_for(100) == 2.0
-    assert pause_for(100_000) == 20.0
+    assert scan_interval(0) == scan_interval(100) == 2.0
+    assert scan_interval(100_000) == 20.0
 
 
 REFUSED = {
@@ -122,7 +122,7 @@ REFUSED = {
         "s3://nobucket/x",
         "s3://nobucket/x/job/worker-0 refuses: NoSuchBucket: The specified bucket does not exist\n",
     ),
-    "odd": ("ftp://x", "no address of a bucket"),
+    "odd": ("ftp://x", "not the URL of a bucket"),
 }
 
 
@@ -168,8 +168,11 @@ def test_half_a_key_is_no_key(server, secret, tmp_path, capsys):
 
 def test_an_oss_bucket_needs_to_be_told_where_it_is():
     with pytest.raises(StepFailed, match="needs an endpoint"):
-        open_bucket(Where(url="oss://abc", secret={}))
-    assert open_bucket(Where(url="oss://abc/x", endpoint="https://oss.example.org", secret=KEYS)).name == "oss://abc/x"
+        open_bucket(BucketConfig(url="oss://abc", secret={}))
+    assert (
+        open_bucket(BucketConfig(url="oss://abc/x", endpoint="https://oss.example.org", secret=KEYS)).name
+        == "oss://abc/x"
+    )
 
 
 def test_a_bucket_for_everybody_needs_no_keys(server, monkeypatch):
@@ -179,12 +182,12 @@ def test_a_bucket_for_everybody_needs_no_keys(server, monkeypatch):
     request = urllib.request.Request(f"{server.address}/results/public/a", data=b"1", method="PUT", headers=headers)
     urllib.request.urlopen(request).close()
 
-    assert open_bucket(Where(url="s3://results/public", endpoint=server.address, secret={})).get("a") == b"1"
+    assert open_bucket(BucketConfig(url="s3://results/public", endpoint=server.address, secret={})).get("a") == b"1"
 
 
 def test_what_a_secret_says_of_a_bucket_need_not_be_said_again(server):
     known = {**KEYS, "url": "s3://results/named", "endpoint": server.address}
-    open_bucket(Where(secret=known)).put("a", b"1")
+    open_bucket(BucketConfig(secret=known)).put("a", b"1")
 
     assert there(server, "named").get("a") == b"1"
 
@@ -199,12 +202,12 @@ def test_secrets_are_taken_out_of_what_is_said(tmp_path):
 def test_what_a_secret_says_of_a_bucket_is_no_secret_and_its_keys_are():
     known = {**KEYS, "url": "s3://results/named", "endpoint": "https://oss.example.org", "region": "us-east-1"}
 
-    assert set(hidden(known)) == set(KEYS.values())
+    assert set(hidden_values(known)) == set(KEYS.values())
 
 
 def test_keys_in_the_address_of_a_bucket_are_refused_and_not_shown():
     with pytest.raises(StepFailed, match="keys go into the secret") as caught:
-        open_bucket(Where(secret={"url": "s3://AKIA:very-secret@team/data"}))
+        open_bucket(BucketConfig(secret={"url": "s3://AKIA:very-secret@team/data"}))
     assert "very-secret" not in str(caught.value)
 
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from paceline.podtools.object_store import Bucket, NotReached, Where, open_bucket
-from paceline.podtools.output_tree import PART, look_at
+from paceline.podtools.object_store import BucketConfig, BucketError, BucketFolder, open_bucket
+from paceline.podtools.output_tree import PART, list_output
 from paceline.podtools.reporting import StepFailed
-from paceline.podtools.uploader import MANIFEST, Sync, bring, restore
+from paceline.podtools.uploader import MANIFEST, OutputSync, download, restore
 
 
 @pytest.fixture
@@ -31,15 +31,15 @@ def bucket(tmp_path):
 
 
 def folder_bucket(folder):
-    return open_bucket(Where(url=f"file://{folder}", secret={}))
+    return open_bucket(BucketConfig(url=f"file://{folder}", secret={}))
 
 
 def sync(root, bucket, job="job-1"):
-    return Sync(root=root, bucket=bucket, job=job)
+    return OutputSync(root=root, bucket=bucket, job=job)
 
 
 def names(bucket):
-    return {name for name, _ in bucket.names()} - {MANIFEST}
+    return {name for name, _ in bucket.objects()} - {MANIFEST}
 
 
 class Counting:
@@ -51,7 +51,7 @@ class Counting:
 
     def put(self, key, data, **more):
         if len(self.puts) >= self.room:
-            raise NotReached("full")
+            raise BucketError("full")
         self.puts.append(key)
         self.inner.put(key, data, **more)
 
@@ -68,7 +68,7 @@ def test_files_keep_their_paths_and_bytes(root, bucket):
 
     assert bucket.get("x/y.bin") == b"\x00\xff" * 1000
     assert bucket.get("a b ü.txt") == "ü".encode()
-    assert manifest.say("there").startswith("2 files, 2002 bytes, are in there")
+    assert manifest.summary("there").startswith("2 files, 2002 bytes, are in there")
     assert json.loads(bucket.get(MANIFEST))["complete"] is True
 
 
@@ -83,13 +83,13 @@ def test_a_large_file_is_copied_whole(root, bucket):
 
 def test_a_file_is_told_when_the_list_that_names_it_is_written_and_not_before(root, bucket):
     told = []
-    full = Sync(root=root, bucket=Counting(bucket, room=1), job="job-1", tell=told.append)
+    full = OutputSync(root=root, bucket=Counting(bucket, room=1), job="job-1", on_manifest=told.append)
     (root / "a").write_text("a")
-    with pytest.raises(NotReached):
+    with pytest.raises(BucketError):
         full.finish()
     assert [list(each.files) for each in told] == [[]]
 
-    Sync(root=root, bucket=bucket, job="job-1", tell=told.append).finish()
+    OutputSync(root=root, bucket=bucket, job="job-1", on_manifest=told.append).finish()
 
     assert [list(each.files) for each in told[1:]] == [[], ["a"]]
 
@@ -128,13 +128,13 @@ def test_a_file_that_changed_is_copied_again(root, bucket):
 def test_a_file_is_left_alone_while_it_is_written(root, bucket):
     running = sync(root, bucket)
     (root / "log").write_text("1")
-    running.step()
+    running.upload_changes()
     (root / "log").write_text("1, 2")
-    running.step()
+    running.upload_changes()
 
     assert names(bucket) == set()
 
-    running.step()
+    running.upload_changes()
     assert bucket.get("log") == b"1, 2"
 
 
@@ -149,7 +149,7 @@ def test_a_link_out_of_the_folder_is_refused_and_said(root, bucket, tmp_path):
 
     assert names(bucket) == {"good"}
     assert set(manifest.refused) == {"up", "relative", "chain"}
-    assert "up (leads out of the folder)" in manifest.say("there")
+    assert "up (leads out of the folder)" in manifest.summary("there")
 
 
 def test_a_link_through_a_linked_folder_leads_nowhere(root, bucket, tmp_path):
@@ -187,7 +187,7 @@ def test_a_loop_of_links_and_a_pipe_keep_nobody_waiting(root, bucket):
 def test_a_name_that_is_no_text_is_said(root):
     (root / os.fsdecode(b"\xff\xfe")).write_text("x")
 
-    assert list(look_at(root).refused.values()) == ["has a name that is not UTF-8"]
+    assert list(list_output(root).refused.values()) == ["has a name that is not UTF-8"]
 
 
 def test_a_name_that_no_bucket_takes_is_said_and_holds_nothing_up(root, bucket):
@@ -219,8 +219,8 @@ def test_what_may_not_be_read_is_said_and_holds_nothing_up(root, bucket, monkeyp
 
     monkeypatch.setattr(os, "open", guarded_open)
     running = sync(root, bucket)
-    running.step()
-    running.step()
+    running.upload_changes()
+    running.upload_changes()
     manifest = running.finish()
 
     assert names(bucket) == {"open"}
@@ -241,8 +241,8 @@ def write_through_memory(root, bucket):
         file.truncate(4096)
         with mmap.mmap(file.fileno(), 4096) as array:
             array[:5] = b"first"
-            running.step()
-            running.step()
+            running.upload_changes()
+            running.upload_changes()
             copied = bucket.get("array")
             array[:5] = b"later"
 
@@ -264,7 +264,7 @@ def test_wherever_copying_stops_the_next_one_completes_it(room, count, tmp_path_
     broken = Counting(inner, room=room)
     try:
         sync(root, broken).finish()
-    except NotReached:
+    except BucketError:
         listed = json.loads(inner.get(MANIFEST) or b'{"files": {}}')["files"]
         assert set(listed) <= names(inner)
 
@@ -291,10 +291,10 @@ def test_what_the_command_deleted_stays_in_the_bucket_and_does_not_come_back_to_
     running = sync(root, bucket)
     (root / "lock").write_text("held")
     (root / "kept").write_text("kept")
-    running.step()
-    running.step()
+    running.upload_changes()
+    running.upload_changes()
     (root / "lock").unlink()
-    running.step() if is_running else running.finish()
+    running.upload_changes() if is_running else running.finish()
     (root / "kept").unlink()
 
     assert restore(root, bucket, "job-1") == 1
@@ -319,7 +319,7 @@ def test_a_name_as_long_as_names_may_be_comes_back(root, tmp_path):
     long = "x" * 255
     inside = tmp_path / "in memory"
     inside.mkdir()
-    bucket = Bucket(store=MemoryStore(), name="memory")
+    bucket = BucketFolder(store=MemoryStore(), name="memory")
     (root / long).write_text("x")
     sync(root, bucket).finish()
 
@@ -331,7 +331,7 @@ def test_what_was_half_brought_is_no_result(root):
     """Whoever is killed cleans nothing up."""
     (root / f"{PART}0123").write_text("half")
 
-    assert look_at(root).files == {}
+    assert list_output(root).files == {}
 
 
 def test_an_object_may_be_larger_than_ten_thousand_usual_pieces(bucket, monkeypatch):
@@ -355,4 +355,4 @@ def test_another_job_of_the_same_name_begins_with_nothing(root, bucket, tmp_path
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/x", "a//b", "."])
 def test_a_name_that_leads_out_is_refused_on_the_way_in(root, bucket, name):
     with pytest.raises(StepFailed, match="leads out"):
-        bring(root, bucket, name)
+        download(root, bucket, name)

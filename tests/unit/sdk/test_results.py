@@ -10,9 +10,9 @@ from tests.unit.sdk.conftest import JOBS, PODS
 from paceline.errors import BadRequest, MethodNotAllowed, NotFound
 from paceline.model.gang import ReplicaId
 from paceline.podtools.output_tree import Stamp
-from paceline.podtools.upload_log import GOES_TO as PORTER_GOES_TO
+from paceline.podtools.upload_log import DESTINATION as PORTER_GOES_TO
 from paceline.podtools.upload_log import kept_line
-from paceline.podtools.uploader import Kept, Manifest
+from paceline.podtools.uploader import Manifest, UploadedFile
 from paceline.sdk.results import (
     COUNT,
     GOES_TO,
@@ -74,10 +74,10 @@ def test_a_name_that_could_be_mistaken_is_read_back(name):
 
 def test_the_porter_and_this_reader_have_the_same_words():
     stamp = Stamp(size=7, mtime_ns=0, inode=1)
-    one = Manifest(job="j", files={"a": Kept(stamp=stamp, sha256="")}).say("there")
+    one = Manifest(job="j", files={"a": UploadedFile(stamp=stamp, sha256="")}).summary("there")
 
     assert PORTER_GOES_TO == GOES_TO
-    assert [COUNT.match(each)[1] for each in (one, Manifest(job="j").say("there"))] == ["1", "0"]
+    assert [COUNT.match(each)[1] for each in (one, Manifest(job="j").summary("there"))] == ["1", "0"]
 
 
 def test_the_last_line_of_a_name_holds_and_other_lines_are_told_apart():
