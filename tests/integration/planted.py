@@ -51,7 +51,7 @@ def nobody_checks_the_revision(patch: pytest.MonkeyPatch) -> None:
         return await write(self, op, key, **{**more, "expected": None})
 
     patch.setattr(group_commit.Writer, "write", unguarded)
-    patch.setattr(write_verbs.WriteHandler, "_check_guard", lambda *_: None)
+    patch.setattr(write_verbs.WriteHandler, "_check_preconditions", lambda *_: None)
 
 
 def restarts_are_not_counted(patch: pytest.MonkeyPatch) -> None:

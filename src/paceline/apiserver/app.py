@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.apiserver import status_errors
@@ -40,7 +38,7 @@ from paceline.apiserver.handlers.proxy import (
     is_node_proxy,
 )
 from paceline.apiserver.handlers.scale import ScaleHandler
-from paceline.apiserver.handlers.watch import STALL_SECONDS, EventCache, WatchStream
+from paceline.apiserver.handlers.watch import EventCache, WatchStream
 from paceline.apiserver.http_types import (
     App,
     ClientStalled,
@@ -48,13 +46,14 @@ from paceline.apiserver.http_types import (
     HttpResponse,
     ProxiedResponse,
     Receive,
+    ResponseWriter,
     Scope,
     Send,
     Stream,
+    WebSocketRejection,
     attach_warnings,
     deprecation_warnings,
     status_response,
-    with_deprecation,
     with_warnings,
 )
 from paceline.apiserver.managed_fields import FieldTracker
@@ -68,8 +67,6 @@ log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
-# Limit for all warnings of a response, and for the one that exceeds it.
-MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
 # Index of the subresource in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/SUBRESOURCE.
 SUBRESOURCE = 6
 
@@ -261,9 +258,8 @@ class Api:
             return
         if target is None or request.caller.account is None:
             raise status_errors.access_denied(f"{request.caller.name} may not {verb} this")
-        raise status_errors.not_allowed(
-            target.resource, target.name, denial_message(request.caller.name, attributes_of(verb, target))
-        )
+        reason = denial_message(request.caller.name, attributes_of(verb, target))
+        raise status_errors.forbidden(target.resource, target.name, reason)
 
     async def _route(self, request: HttpRequest) -> HttpResponse | Stream:
         parts = request.parts
@@ -294,11 +290,11 @@ class Api:
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
             review = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
             return await offload(self._server.blocking, len(request.body), review)
-        if deprecated := deprecation_warnings(target.resource):
-            with attach_warnings(deprecated):
-                response = with_deprecation(await self._act(verb, request, target), target.resource)
-        else:
+        deprecated = deprecation_warnings(target.resource)
+        with attach_warnings(deprecated):
             response = await self._act(verb, request, target)
+        if deprecated and isinstance(response, HttpResponse):
+            response = replace(response, warnings=(*deprecated, *response.warnings))
         if verb in {"get", "list", "watch"}:
             return response
         await self._crds.after_write(target.resource)
@@ -336,87 +332,6 @@ def _verb_of(request: HttpRequest, target: Target) -> str:
     if verb is None:
         raise status_errors.method_not_allowed()
     return verb
-
-
-class ResponseWriter:
-    """Sends the response of one request. After its head was sent, a second response only ends it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._started = False
-        self._is_proxied = False
-
-    async def send_response(self, response: HttpResponse) -> None:
-        """Send a complete response; if a stream has started already, end it."""
-        if self._is_proxied:
-            return  # Do not finish it: the client must notice that something is missing.
-        if self._started:
-            await self.end()
-            return
-        headers = [(b"content-length", str(len(response.body) + response.rest_bytes).encode())]
-        headers.extend((b"warning", _warning(text)) for text in _bounded(response.warnings))
-        headers.extend((name.encode(), value.encode("latin-1")) for name, value in response.headers)
-        await self._head(response.code, response.content_type, headers)
-        has_tail = response.rest_bytes > 0
-        await self._send({"type": "http.response.body", "body": response.body, "more_body": has_tail})
-        if has_tail:
-            await self._send_tail(response.rest)
-
-    async def _send_tail(self, parts: Iterable[bytes]) -> None:
-        """Send the remaining parts of a large response as fast as the client reads."""
-        try:
-            for part in parts:
-                async with asyncio.timeout(STALL_SECONDS):
-                    await self._send({"type": "http.response.body", "body": part, "more_body": True})
-        except TimeoutError:
-            raise ClientStalled from None
-        await self.end()
-
-    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send an ASGI message of a proxied response."""
-        self._started = self._is_proxied = True
-        await self._send(message)
-
-    async def send_chunk(self, content_type: str, chunk: bytes) -> None:
-        """Send a chunk of a stream."""
-        if not self._started:
-            await self._head(200, content_type, [])
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-    async def end(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _head(self, code: int, content_type: str, headers: list[tuple[bytes, bytes]]) -> None:
-        self._started = True
-        common = [
-            (b"content-type", content_type.encode()),
-            (b"cache-control", b"no-cache, private"),
-            (b"x-content-type-options", b"nosniff"),
-        ]
-        await self._send({"type": "http.response.start", "status": code, "headers": [*common, *headers]})
-
-
-class WebSocketRejection:
-    """Rejects a WebSocket: with a response before it is accepted, by closing it afterwards."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._started = False
-
-    async def send_response(self, response: HttpResponse) -> None:
-        """Send a response, or close the connection if it was accepted; ignore a disconnected client."""
-        headers = [(b"content-type", response.content_type.encode()), (b"cache-control", b"no-cache, private")]
-        with suppress(OSError):
-            if self._started:
-                await self._send({"type": "websocket.close", "code": 1011})
-                return
-            await self._send({"type": "websocket.http.response.start", "status": response.code, "headers": headers})
-            await self._send({"type": "websocket.http.response.body", "body": response.body})
-
-    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send an ASGI message of a proxied response."""
-        self._started = True
-        await self._send(message)
 
 
 async def _serve(stream: Stream, receive: Receive, writer: ResponseWriter, authorization: StreamAuthorization) -> None:
@@ -480,20 +395,3 @@ def _query(scope: Scope) -> Mapping[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
     except ValueError as error:
         raise status_errors.bad_request("the query cannot be read") from error
-
-
-def _bounded(warnings: Iterable[str]) -> Iterator[str]:
-    """Yield the first warnings, as Kubernetes does: a body may cause thousands, and headers are limited."""
-    room = MAX_WARNING_CHARS
-    for text in warnings:
-        room -= len(text)
-        if room < 0:
-            yield text[:MAX_CUT_WARNING_CHARS]
-            return
-        yield text
-
-
-def _warning(text: str) -> bytes:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    shown = "".join(char if char.isprintable() else "?" for char in escaped)
-    return f'299 - "{shown}"'.encode("ascii", "replace")

@@ -12,9 +12,15 @@ from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.fairness import Fairness
 from paceline.apiserver.http_types import Receive, Scope, Send
+from paceline.apiserver.object_strategy import read
+from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import InlineExecutor
+from paceline.apiserver.status_errors import not_found
 from paceline.effects import Clock, Executor, Ids
-from paceline.store.store import Store
+from paceline.store.store import Store, Stored
+
+# A write that conflicts with a concurrent one is repeated this often; one with a resourceVersion fails at once.
+MAX_TRIES = 8
 
 
 class Nodes(Protocol):
@@ -56,3 +62,14 @@ class Server:
     def scheme(self) -> Scheme:
         """The resources served now; may change at every await."""
         return self.kinds.scheme
+
+    def find(self, target: Target) -> Stored:
+        """Return the stored object of a target, or raise NotFound."""
+        stored = self.store.get(target.key)
+        if stored is None:
+            raise not_found(target.resource, target.name)
+        return stored
+
+    def read(self, target: Target) -> Object:
+        """Return the object of a target, or raise NotFound."""
+        return read(self.find(target).value)

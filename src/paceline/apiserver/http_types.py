@@ -1,7 +1,8 @@
-"""One request and its answer, between ASGI and the handlers."""
+"""Requests and responses, between ASGI and the handlers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,8 +16,13 @@ JSON = "application/json"
 YAML = "application/yaml"
 PLAIN = "text/plain; charset=utf-8"
 TOO_MANY = 429
+# A client that accepts nothing for this long is disconnected; it lists and watches again.
+STALL_SECONDS = 30.0
+# Limit for all warnings of a response, and for the one that exceeds it.
+MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
+_DEPRECATED = {("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 
-# ASGI's own three.
+# The types of ASGI.
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -27,7 +33,7 @@ Write = Callable[[bytes], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The service account of a caller, and what its token says beside."""
+    """The service account of a caller, and the extra claims of its token."""
 
     namespace: str
     name: str
@@ -38,7 +44,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks; one that is no account may do all."""
+    """The user of a request; one without an account may do everything."""
 
     name: str
     account: Account | None = None
@@ -46,11 +52,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A request that has passed the gate, its body read."""
+    """An authenticated request."""
 
     method: str
     path: str
-    # Parts of the path, decoded one by one, so that an encoded slash stays inside its part.
+    # Parts of the path, decoded separately, so that an encoded slash stays inside its part.
     parts: tuple[str, ...]
     query: Mapping[str, str]
     # Names in lower case.
@@ -59,93 +65,90 @@ class HttpRequest:
     body: bytes = b""
 
     def flag(self, name: str) -> bool:
-        """Tell whether a query parameter says yes: being there is enough, as long as it is not said to be false."""
-        # As Kubernetes reads them: whatever does not say no says yes.
+        """Return whether a query parameter is true; as in Kubernetes, everything but 0 and false is."""
         return name in self.query and self.query[name].lower() not in {"0", "false"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """A whole answer."""
+    """A complete response."""
 
     code: int = 200
     body: bytes
-    # What follows the body, made when it is its turn to be sent, and how many bytes that is.
-    rest: Iterable[bytes] = ()
-    rest_bytes: int = 0
+    # Parts after the body, created when they are sent, and their total size.
+    tail: Iterable[bytes] = ()
+    tail_bytes: int = 0
     content_type: str = JSON
     warnings: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
 
     @property
-    def whole(self) -> bytes:
-        """All that is answered, as one."""
-        return b"".join((self.body, *self.rest))
+    def full_body(self) -> bytes:
+        return b"".join((self.body, *self.tail))
 
 
 class ClientStalled(Exception):
-    """The client does not read what it asked for: the connection has to end without another word."""
+    """The client does not read its response: the connection has to be aborted."""
 
 
 class Stream(Protocol):
-    """An answer that grows."""
+    """A response of unknown length."""
 
     content_type: str
 
     async def run(self, write: Write) -> None:
-        """Write until there is no more; the first write, be it empty, sends the head of the answer.
+        """Write chunks until the end; the first write, even an empty one, sends the head of the response.
 
-        A Refusal or PacelineError before that is answered as a Status. Cancelled when the client is gone.
+        A StatusError or PacelineError before that is answered with a Status. Cancelled when the client disconnects.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxiedResponse:
-    """An answer that somebody else gives, straight to the client."""
+    """A response of a pod or node agent, sent straight to the client."""
 
     run: Callable[[Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What a write asks for beside its body."""
+    """The query options of a write."""
 
     dry_run: bool = False
-    # Strict refuses unknown fields, Warn drops them and says so, Ignore drops them.
+    # Strict rejects unknown fields, Warn drops them with a warning, Ignore drops them.
     validation: str = "Warn"
-    # Whoever applies something takes fields from others.
+    # Apply takes over fields of other managers.
     force: bool = False
 
 
 def object_response(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> HttpResponse:
-    """Answer with an object."""
     return HttpResponse(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
+def success_response(fields: Object, *, code: int = 200) -> HttpResponse:
+    """Return a Status with status Success and some more fields."""
+    return object_response(
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"} | fields, code=code
+    )
+
+
 def status_response(status: Status, *, warnings: tuple[str, ...] = ()) -> HttpResponse:
-    """Answer with a Status."""
     if status.plain:
         return HttpResponse(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
-    body = orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE)
     seconds = (status.details or {}).get("retryAfterSeconds") if status.code == TOO_MANY else None
     headers = () if seconds is None else (("retry-after", str(seconds)),)
-    return HttpResponse(code=status.code, body=body, warnings=warnings, headers=headers)
-
-
-# Kinds that Kubernetes wants to be rid of.
-_DEPRECATED = {("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
+    return replace(object_response(status.to_wire(), code=status.code, warnings=warnings), headers=headers)
 
 
 def deprecation_warnings(resource: Resource) -> tuple[str, ...]:
-    """Say that a kind is on its way out, whatever was asked about it."""
-    said = _DEPRECATED.get((resource.group, resource.kind)) if resource.is_builtin else None
-    return () if said is None else (said,)
+    warning = _DEPRECATED.get((resource.group, resource.kind)) if resource.is_builtin else None
+    return () if warning is None else (warning,)
 
 
 @contextmanager
 def attach_warnings(warnings: Sequence[str]) -> Iterator[None]:
-    """Let a refusal say as well what there was to say before it; more may be added to it meanwhile."""
+    """Add warnings to a StatusError; the sequence may grow in the block."""
     try:
         yield
     except StatusError as error:
@@ -154,20 +157,110 @@ def attach_warnings(warnings: Sequence[str]) -> Iterator[None]:
         raise StatusError(error.status, warnings=(*warnings, *error.warnings)) from error
 
 
-def with_deprecation(answered: HttpResponse | Stream, resource: Resource) -> HttpResponse | Stream:
-    """Add that a kind is on its way out."""
-    said = deprecation_warnings(resource)
-    if not said or not isinstance(answered, HttpResponse):
-        return answered
-    return replace(answered, warnings=(*said, *answered.warnings))
-
-
-def with_warnings(answered: HttpResponse | Stream, resource: Resource) -> HttpResponse | Stream:
-    """Add what the kind has to say about an object that was written."""
-    if resource.warn is no_warnings or not isinstance(answered, HttpResponse):
-        return answered
-    obj = orjson.loads(answered.body)
-    # Whoever asked for a table or the metadata alone has not been shown what the words would be about.
+def with_warnings(response: HttpResponse | Stream, resource: Resource) -> HttpResponse | Stream:
+    """Add the warnings of a kind about a written object."""
+    if resource.warn is no_warnings or not isinstance(response, HttpResponse):
+        return response
+    obj = orjson.loads(response.body)
+    # Tables and metadata do not contain the fields that the warnings are about.
     if obj.get("kind") != resource.kind:
-        return answered
-    return replace(answered, warnings=(*answered.warnings, *resource.warn(obj)))
+        return response
+    return replace(response, warnings=(*response.warnings, *resource.warn(obj)))
+
+
+class ResponseWriter:
+    """Sends the response of one request. After its head was sent, a second response only ends it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+        self._is_proxied = False
+
+    async def send_response(self, response: HttpResponse) -> None:
+        """Send a complete response; if a stream has started already, end it."""
+        if self._is_proxied:
+            return  # Do not finish it: the client must notice that something is missing.
+        if self._started:
+            await self.end()
+            return
+        headers = [(b"content-length", str(len(response.body) + response.tail_bytes).encode())]
+        headers.extend((b"warning", _warning(text)) for text in _bounded(response.warnings))
+        headers.extend((name.encode(), value.encode("latin-1")) for name, value in response.headers)
+        await self._head(response.code, response.content_type, headers)
+        has_tail = response.tail_bytes > 0
+        await self._send({"type": "http.response.body", "body": response.body, "more_body": has_tail})
+        if has_tail:
+            await self._send_tail(response.tail)
+
+    async def _send_tail(self, parts: Iterable[bytes]) -> None:
+        """Send the remaining parts of a large response as fast as the client reads."""
+        try:
+            for part in parts:
+                async with asyncio.timeout(STALL_SECONDS):
+                    await self._send({"type": "http.response.body", "body": part, "more_body": True})
+        except TimeoutError:
+            raise ClientStalled from None
+        await self.end()
+
+    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
+        """Send an ASGI message of a proxied response."""
+        self._started = self._is_proxied = True
+        await self._send(message)
+
+    async def send_chunk(self, content_type: str, chunk: bytes) -> None:
+        """Send a chunk of a stream."""
+        if not self._started:
+            await self._head(200, content_type, [])
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _head(self, code: int, content_type: str, headers: list[tuple[bytes, bytes]]) -> None:
+        self._started = True
+        common = [
+            (b"content-type", content_type.encode()),
+            (b"cache-control", b"no-cache, private"),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        await self._send({"type": "http.response.start", "status": code, "headers": [*common, *headers]})
+
+
+class WebSocketRejection:
+    """Rejects a WebSocket: with a response before it is accepted, by closing it afterwards."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+
+    async def send_response(self, response: HttpResponse) -> None:
+        """Send a response, or close the connection if it was accepted; ignore a disconnected client."""
+        headers = [(b"content-type", response.content_type.encode()), (b"cache-control", b"no-cache, private")]
+        with suppress(OSError):
+            if self._started:
+                await self._send({"type": "websocket.close", "code": 1011})
+                return
+            await self._send({"type": "websocket.http.response.start", "status": response.code, "headers": headers})
+            await self._send({"type": "websocket.http.response.body", "body": response.body})
+
+    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
+        """Send an ASGI message of a proxied response."""
+        self._started = True
+        await self._send(message)
+
+
+def _bounded(warnings: Iterable[str]) -> Iterator[str]:
+    """Yield the first warnings, as Kubernetes does: a body may cause thousands, and headers are limited."""
+    room = MAX_WARNING_CHARS
+    for text in warnings:
+        room -= len(text)
+        if room < 0:
+            yield text[:MAX_CUT_WARNING_CHARS]
+            return
+        yield text
+
+
+def _warning(text: str) -> bytes:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    shown = "".join(char if char.isprintable() else "?" for char in escaped)
+    return f'299 - "{shown}"'.encode("ascii", "replace")

@@ -6,35 +6,27 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.scheme import Resource, Scheme
+from paceline.apimachinery.scheme import Resource
 from paceline.apimachinery.timestamps import to_wire
-from paceline.apiserver.paths import Target
+from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.status_errors import bad_request, too_large
 from paceline.effects import Ids
+from paceline.store.store import Store
 
 MAX_OBJECT_BYTES = 1536 * 1024
 SUFFIX_LENGTH = 5
 _MAX_GENERATE_NAME = 63 - SUFFIX_LENGTH
 
-SCHEME = "pkg/runtime/scheme.go:110"
-_DUPLICATE_OWNERS = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
-    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-)
+_DUPLICATE_OWNERS = "metadata.ownerReferences has duplicate entries, which were removed; duplicate UIDs: "
 _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
 _COUNTED_KINDS = frozenset({"CustomResourceDefinition", "EndpointSlice", "Pod", "PriorityClass"})
 
 
-def is_builtin(resource: Resource) -> bool:
-    """Tell whether a kind is one of Kubernetes' own; a few rules differ for them."""
-    return resource.is_builtin
-
-
 def counts_generations(resource: Resource) -> bool:
     """Return whether metadata.generation counts the changes of the spec."""
-    return not is_builtin(resource) or resource.kind in _COUNTED_KINDS
+    return not resource.is_builtin or resource.kind in _COUNTED_KINDS
 
 
 def read(value: bytes) -> Object:
@@ -69,7 +61,7 @@ def write(obj: Object, revision: int | str) -> bytes:
 def check_size(obj: Object) -> None:
     size = len(orjson.dumps(obj))
     if size > MAX_OBJECT_BYTES:
-        raise too_large(f"Request entity too large: an object may have {MAX_OBJECT_BYTES} bytes, not {size}")
+        raise too_large(f"an object may have {MAX_OBJECT_BYTES} bytes, not {size}")
 
 
 def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> None:
@@ -79,7 +71,7 @@ def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> No
     namespace = metadata.get("namespace") or target.namespace
     # Like Kubernetes, ignore the namespace of cluster-scoped objects.
     if target.namespace and namespace != target.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        raise bad_request(f"metadata.namespace is {namespace}, but the URL says {target.namespace}")
     if target.namespace:
         metadata["namespace"] = target.namespace
     else:
@@ -87,9 +79,9 @@ def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> No
     if name:
         object_name = metadata.get("name")
         if not object_name:
-            raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(f"metadata.name must be {name}, as in the URL")
         if object_name != name:
-            raise bad_request(f"the name of the object ({object_name}) does not match the name on the URL ({name})")
+            raise bad_request(f"metadata.name is {object_name}, but the URL says {name}")
     metadata.pop("selfLink", None)
     for part in ("annotations", "finalizers", "labels", "ownerReferences"):
         # Empty and missing are the same.
@@ -97,15 +89,12 @@ def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> No
             del metadata[part]
 
 
-def wrong_type_reason(obj: Object, resource: Resource, scheme: Scheme) -> str:
-    """Say why an object of one of Kubernetes' own kinds is not of the kind that it is written as, or ""."""
+def type_problem(obj: Object, resource: Resource) -> str:
+    """Return why an object is not of its resource's apiVersion and kind, or "" (empty ones are fine)."""
     version, kind = obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind
     if (version, kind) == (resource.api_version, resource.kind):
         return ""
-    if scheme.of(str(version), str(kind)) is None:
-        return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
-    short, inner = str(version).rpartition("/")[2], resource.group.partition(".")[0] or "core"
-    return f"converting ({short}.{kind}) to ({inner}.{resource.kind}): unknown conversion"
+    return f"the object must be a {resource.api_version} {resource.kind}, not a {version} {kind}"
 
 
 def dedup_owner_refs(metadata: Object) -> tuple[str, ...]:
@@ -132,7 +121,7 @@ def prepare_for_create(obj: Object, resource: Resource, *, now: datetime, ids: I
     """Return a new object with the fields of the server, the well-known ones first."""
     metadata = dict(obj["metadata"])
     if metadata.pop("resourceVersion", ""):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+        raise bad_request("metadata.resourceVersion must not be set on objects to be created")
     for field in _SERVER_FIELDS:
         # Without a generation counter, keep the given value.
         if field != "generation" or counts_generations(resource):
@@ -149,7 +138,7 @@ def prepare_for_create(obj: Object, resource: Resource, *, now: datetime, ids: I
     first["creationTimestamp"] = to_wire(now)
     body = {part: value for part, value in obj.items() if part not in {"apiVersion", "kind", "metadata"}}
     # A new node may have a status; those of other kinds are written separately.
-    if resource.has_status and not (is_builtin(resource) and resource.kind == "Node"):
+    if resource.has_status and not (resource.is_builtin and resource.kind == "Node"):
         body.pop("status", None)
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {**first, **metadata}, **body}
 
@@ -159,7 +148,7 @@ def prepare_for_update(old: Object, new: Object, target: Target) -> Object:
     resource = target.resource
     metadata = _carried(old["metadata"], new["metadata"])
     if target.subresource == "status":
-        if not is_builtin(resource):
+        if not resource.is_builtin:
             # Besides the status, only managed fields change here.
             metadata = {part: value for part, value in old["metadata"].items() if part != "managedFields"}
             restore_managed_fields({"metadata": metadata}, new["metadata"].get("managedFields"))
@@ -225,12 +214,14 @@ def _unversioned(obj: Object) -> Object:
 
 
 def in_version(resource: Resource, value: bytes) -> bytes:
-    """Give stored bytes as an object of the version that was asked for; nothing but apiVersion differs."""
-    if not resource.is_shared or value.startswith(_head(resource)):
+    """Return an encoded object in the version of a resource; only apiVersion differs between versions."""
+    # Every stored object starts with its apiVersion, so the usual case costs one comparison.
+    if not resource.is_shared or value.startswith(b'{"apiVersion":"%b",' % resource.api_version.encode()):
         return value
     return orjson.dumps({**orjson.loads(value), "apiVersion": resource.api_version})
 
 
-def _head(resource: Resource) -> bytes:
-    # How every stored object begins, so that the usual case costs a comparison.
-    return b'{"apiVersion":"%b",' % resource.api_version.encode()
+def lookup(store: Store, resource: Resource | None, namespace: str, name: str) -> Object | None:
+    """Return an object of a resource, or None."""
+    stored = store.get(key_for(resource, namespace, name)) if resource else None
+    return read(stored.value) if stored else None

@@ -191,7 +191,7 @@ def test_pods_of_an_account_that_is_not_there_are_refused(cluster):
         "run", "stranger", "--image=python:3.11", "--overrides", json.dumps({"spec": {"serviceAccountName": "nobody"}})
     )
 
-    assert 'error looking up service account default/nobody: serviceaccount "nobody" not found' in made.err
+    assert 'service account "default/nobody" not found' in made.err
 
 
 def test_a_finished_pod_ends_well(cluster):

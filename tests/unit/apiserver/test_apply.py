@@ -98,14 +98,14 @@ async def test_the_status_of_a_missing_object_cannot_be_applied(client):
 REFUSED = {
     "without an author": (config_map("a"), {"author": ""}, 422, "is required for apply patch"),
     "with an author of too many letters": (config_map("a"), {"author": "x" * 129}, 422, "Too long: may not be more"),
-    "of another kind": (pod("a"), {}, 400, "invalid object type: /v1, Kind=Pod"),
-    "of no kind": ({"metadata": {"name": "a"}}, {}, 400, "invalid object type: /, Kind="),
-    "of another name": (config_map("b"), {}, 400, "does not match the name on the URL (a)"),
+    "of another kind": (pod("a"), {}, 400, "must have apiVersion v1 and kind ConfigMap"),
+    "of no kind": ({"metadata": {"name": "a"}}, {}, 400, "must have apiVersion v1 and kind ConfigMap"),
+    "of another name": (config_map("b"), {}, 400, "metadata.name is b, but the URL says a"),
     "with entries": (
         {**config_map("a"), "metadata": {"name": "a", "managedFields": []}},
         {},
         400,
-        "metadata.managedFields must be nil",
+        "metadata.managedFields must not be set",
     ),
     "with an unknown field": ({**config_map("a"), "dat": {}}, {}, 400, ".dat: field not declared in schema"),
     "with a number for a text": (config_map("a", x=1), {}, 400, ".data.x: expected string, got"),
@@ -116,9 +116,9 @@ REFUSED = {
         "the object has been modified",
     ),
     "with another uid": ({**config_map("a"), "metadata": {"name": "a", "uid": "x"}}, {}, 422, "field is immutable"),
-    "that is a list": ([], {}, 400, "cannot unmarshal array into Go value"),
-    "that is half a document": (b"a: [", {}, 400, "error converting YAML to JSON: yaml: line 1"),
-    "that is not text": (b"\xff\xfe\xfa", {}, 400, "invalid UTF-8"),
+    "that is a list": ([], {}, 400, "must be an object"),
+    "that is half a document": (b"a: [", {}, 400, "not valid YAML: yaml: line 1"),
+    "that is not text": (b"\xff\xfe\xfa", {}, 400, "not UTF-8"),
     "that names itself": (b"a: &x [*x]", {}, 400, "contains itself"),
 }
 

@@ -290,5 +290,5 @@ async def test_a_service_that_would_keep_everybody_waiting_is_refused(client, me
     said = await client.send(method, SERVICES if method == "POST" else f"{SERVICES}/s", body, headers=headers)
 
     assert said.code == 413
-    assert "a Service may be written with" in said.message
+    assert "the body of a Service may have" in said.message
     assert "selector" not in (await client.get(f"{SERVICES}/s")).json["spec"]

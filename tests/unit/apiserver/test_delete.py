@@ -32,7 +32,7 @@ async def test_only_the_object_that_was_meant_is_deleted(client):
     right = {"preconditions": {"uid": made["uid"], "resourceVersion": made["resourceVersion"]}}
 
     assert [(each.code, each.json["reason"]) for each in refused] == [(409, "Conflict")] * 2
-    assert "does not match the UID in record" in refused[0].message
+    assert "the uid in the precondition is other" in refused[0].message
     assert (await client.delete(f"{CONFIG_MAPS}/a", right)).code == 200
 
 

@@ -89,7 +89,7 @@ async def test_port_forward_is_not_offered_and_says_what_is(client):
     code, message = await refused(client, f"{PODS}/p/portforward")
 
     assert code == 400
-    assert "not offered" in message
+    assert "not supported" in message
     assert "/pods/p:PORT/proxy/" in message
 
 

@@ -79,7 +79,7 @@ async def test_a_pod_may_only_name_an_account_that_is_there(client):
     await client.post(f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "robot"}})
 
     assert refused.code == 403
-    assert 'service account default/robot: serviceaccount "robot" not found' in refused.message
+    assert 'service account "default/robot" not found' in refused.message
     assert (await client.post(PODS, pod("a", serviceAccountName="robot"))).code == 201
     # The one that every namespace has may come after the first pod.
     assert (await client.post(PODS, pod("b"))).code == 201

@@ -4,7 +4,7 @@ import pytest
 
 from paceline.apiserver.auth.authentication import ANYONE, PUBLIC, Authenticator
 from paceline.apiserver.http_types import Caller
-from paceline.apiserver.routes import CALLERS, COLLECTION, DISCOVERY, HEALTH, OBJECT, VERBS, Callers
+from paceline.apiserver.routes import COLLECTION, DISCOVERY, HEALTH, OBJECT, PUBLIC_ROUTES, ROUTES, VERBS
 from paceline.cluster.crd_install import full_scheme
 from tests.unit.apiserver.client import NAMESPACE, PODS
 from tests.unit.apiserver.test_exec import meet
@@ -30,26 +30,20 @@ def test_every_subresource_that_is_served_is_a_sort_of_route():
 def test_every_verb_that_is_served_is_one_of_a_route():
     served = {verb for resource in full_scheme().resources for verb in resource.verbs}
 
-    assert served <= {verb for _, verb in CALLERS}
+    assert served <= {verb for _, verb in ROUTES}
 
 
 @pytest.mark.parametrize(("sort", "verb", "method", "path"), list(routes()))
 async def test_every_route_is_classified_and_closed_to_whom_it_is_not_for(client, sort, verb, method, path):
-    is_open = CALLERS[sort, verb] is Callers.ANYONE
+    is_open = (sort, verb) in PUBLIC_ROUTES
 
     said = await client.send(method, path, headers={"authorization": None})
 
     assert said.code == (200 if is_open else 401)
 
 
-def test_no_class_is_left_for_a_route_that_is_gone():
-    known = {(sort, verb) for sort, methods in VERBS.items() for verb in methods.values()}
-
-    assert set(CALLERS) - known == {(COLLECTION, "watch")}
-
-
-def test_only_being_alive_is_told_to_anyone():
-    assert [route for route, callers in CALLERS.items() if callers is Callers.ANYONE] == [(HEALTH, "get")]
+def test_only_health_is_public():
+    assert {(HEALTH, "get")} == PUBLIC_ROUTES
 
 
 def test_the_gate_lets_nobody_through_to_a_route_that_is_not_classified():

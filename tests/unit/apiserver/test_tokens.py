@@ -185,12 +185,12 @@ async def test_an_account_is_told_who_it_is_and_what_it_may(client):
 REFUSED = {
     "too short": ({"expirationSeconds": 599}, 422, "may not specify a duration less than 10 minutes"),
     "too long": ({"expirationSeconds": 2**32 + 1}, 422, "may not specify a duration larger than 2^32 seconds"),
-    "no number": ({"expirationSeconds": "x"}, 400, "cannot be handled as a TokenRequest"),
+    "no number": ({"expirationSeconds": "x"}, 400, "TokenRequest: "),
     "of a pod that is not there": ({"boundObjectRef": {**bound_to({"metadata": {"name": "no", "uid": ""}})}}, 404, ""),
     "of a thing that ends nothing": (
         {"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}},
         400,
-        "cannot bind token to object of type /v1, Kind=ConfigMap",
+        "a token cannot be bound to a v1 ConfigMap",
     ),
 }
 
@@ -210,8 +210,8 @@ async def test_a_token_is_bound_only_to_a_pod_of_its_account(client):
     older = await client.post(f"{ACCOUNTS}/default/token", {"spec": {"boundObjectRef": bound_to(pod, uid="zzz")}})
 
     assert (other.code, older.code) == (400, 409)
-    assert "pod running with different serviceaccount name" in other.message
-    assert "the UID in the bound object reference (zzz) does not match" in older.message
+    assert "pod p does not use service account sa" in other.message
+    assert "the uid in the reference is zzz" in older.message
 
 
 async def test_a_pod_is_given_a_token_at_the_place_that_programs_know(client):

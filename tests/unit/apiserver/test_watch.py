@@ -6,7 +6,7 @@ import itertools
 import orjson
 import pytest
 
-from paceline.apimachinery.selector import parse_labels
+from paceline.apimachinery.selector import LabelMatcher, parse_labels
 from paceline.apiserver.encoding.negotiation import Representation
 from paceline.apiserver.handlers import watch
 from paceline.apiserver.handlers.list_options import Selection
@@ -109,7 +109,7 @@ async def test_what_leaves_the_selection_is_told_as_it_last_was_in_it(client):
 
 async def test_what_a_start_forgot_counts_as_known_once(limits):
     """After a restart the kept history begins somewhere: a DELETED too many is harmless, one too few is not."""
-    selection = Selection(labels=parse_labels("team=a"))
+    selection = Selection(labels=LabelMatcher(parse_labels("team=a")))
     blue = orjson.dumps(config_map("x", labels={"team": "b"}))
     feed = WatchHub(limits)
     steps = [Record(revision=n, key="/core/configmaps/default/x", op=Op.REPLACE, value=blue, created=1) for n in (5, 6)]

@@ -1,11 +1,10 @@
 """Admission of every written object: unknown fields, defaults, names, schema, rules, immutable fields."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from paceline.apimachinery import field_errors as faults
-from paceline.apimachinery.builtin.go_json import complete, read_struct
+from paceline.apimachinery.builtin.go_json import complete
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.crd import crd
 from paceline.apimachinery.immutable_fields import changes
@@ -25,13 +24,22 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.admission.plugins import AdmissionPlugins
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.crd.schema_validation import MAX_FAULTS, definition_faults
-from paceline.apiserver.encoding.request_body import duplicate_fields
-from paceline.apiserver.object_strategy import is_builtin, recount_generation
+from paceline.apiserver.encoding.request_body import decode_struct
+from paceline.apiserver.object_strategy import recount_generation
 from paceline.apiserver.paths import prefix_for, split_key
 from paceline.apiserver.status_errors import bad_request, invalid
-from paceline.errors import BadRequest, Fault
+from paceline.errors import Fault
 from paceline.store.store import Store
 
+PROFILE, CONTEXT = "seccompProfile", "securityContext"
+# Capabilities that service accounts may add: the default ones, and IPC_LOCK, which RDMA needs and memory limits bound.
+# Others allow blocked system calls, or access to other containers' traffic or to the host.
+HARMLESS = frozenset(
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE"),
+        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
 _NAME_RULES = {("", "Namespace"): label_problem, ("", "Service"): service_problem}
 _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 
@@ -44,18 +52,17 @@ class Admission:
         self._store = store
         self._plugins = AdmissionPlugins(lambda: kinds.scheme, store)
 
-    def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
+    def clean(self, resource: Resource, obj: Object) -> tuple[str, ...]:
         """Remove unknown fields in place, and return a warning for each of them."""
-        twice = tuple(f'duplicate field "{path}"' for path in duplicate_fields(body, obj)) if body else ()
         if struct := struct_name(resource):
-            read = _read(resource, obj, struct)
+            decoded = decode_struct(obj, struct, resource.kind)
             obj.clear()
-            obj.update(read)
+            obj.update(decoded)
         unknown = prune(obj, self._kinds.schemas.shape_of(resource))
         if not resource.is_builtin:
             # Kubernetes lists the unknown fields of custom resources in this order.
             unknown = tuple(sorted(unknown, key=lambda fault: (not fault.path.startswith("metadata."), fault.path)))
-        return (*twice, *map(str, unknown[:MAX_FAULTS]))
+        return tuple(map(str, unknown[:MAX_FAULTS]))
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
         """Complete an object in place, or raise Invalid with every rule that it breaks."""
@@ -112,21 +119,12 @@ class Admission:
 
 def struct_name(resource: Resource) -> str:
     """Return the Go struct of a built-in kind; "" for other kinds."""
-    return struct_of(resource.group, resource.version, resource.kind) if is_builtin(resource) else ""
-
-
-def _read(resource: Resource, obj: Object, struct: str) -> Object:
-    try:
-        return read_struct(obj, struct)
-    except BadRequest as error:
-        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise bad_request(message) from error
+    return struct_of(resource.group, resource.version, resource.kind) if resource.is_builtin else ""
 
 
 def reject_unknown_fields(resource: Resource, warnings: tuple[str, ...]) -> None:
-    """Raise BadRequest because of unknown fields."""
-    message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-    raise bad_request(f"{message}: strict decoding error: {', '.join(warnings)}")
+    """Raise BadRequest because of unknown or duplicate fields."""
+    raise bad_request(f"{resource.kind}: strict decoding error: {', '.join(warnings)}")
 
 
 def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Iterator[Fault]:
@@ -134,12 +132,10 @@ def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Ite
     name, start = metadata.get("name"), metadata.get("generateName")
     if old is None:
         rule = _NAME_RULES.get((resource.group, resource.kind), subdomain_problem)
-        if (
-            isinstance(start, str)
-            and start
-            and (problem := rule(f"{start[:-2]}a" if start[1:].endswith("-") else start))
-        ):
-            yield faults.invalid("metadata.generateName", start, problem)
+        if isinstance(start, str) and start:
+            example = f"{start[:-2]}a" if start[1:].endswith("-") else start
+            if problem := rule(example):
+                yield faults.invalid("metadata.generateName", start, problem)
         if not name:
             yield faults.required("metadata.name", "name or generateName is required")
         elif isinstance(name, str) and (problem := rule(name)):
@@ -160,9 +156,8 @@ def _finalizer_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterato
     old_finalizers = frozenset(map(str, old.get("finalizers") or ()))
     added = [str(finalizer) for finalizer in finalizers if str(finalizer) not in old_finalizers]
     if old.get("deletionTimestamp") and added:
-        listed = ", ".join(f'"{finalizer}"' for finalizer in added)
-        hint = "no new finalizers can be added if the object is being deleted, found new finalizers"
-        yield faults.forbidden("metadata.finalizers", f"{hint} []string{{{listed}}}")
+        hint = f"no new finalizers can be added while the object is being deleted: {', '.join(added)}"
+        yield faults.forbidden("metadata.finalizers", hint)
     for finalizer in finalizers:
         if problem := key_problem(str(finalizer)):
             yield faults.invalid("metadata.finalizers", finalizer, problem)
@@ -191,25 +186,9 @@ def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fau
     if resource.mutable is None:
         return
     changed = changes(old.get("spec"), new.get("spec"), resource.mutable)
-    may = ", ".join(f"spec.{path}" for path in resource.mutable)
-    hint = f"field is immutable; {f'only {may} may change' if may else 'make a new one instead'}"
-    yield from map(partial(_immutable, hint), changed)
-
-
-def _immutable(hint: str, change: tuple[str, Any]) -> Fault:
-    path, value = change
-    return faults.FieldFault(path, value, hint)
-
-
-PROFILE, CONTEXT = "seccompProfile", "securityContext"
-# Capabilities that service accounts may add: the default ones, and IPC_LOCK, which RDMA needs and memory limits bound.
-# Others allow blocked system calls, or access to other containers' traffic or to the host.
-HARMLESS = frozenset(
-    (
-        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE"),
-        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
-    )
-)
+    allowed = ", ".join(f"spec.{path}" for path in resource.mutable)
+    hint = f"field is immutable; {f'only {allowed} may change' if allowed else 'create a new object instead'}"
+    yield from (faults.FieldFault(path, value, hint) for path, value in changed)
 
 
 class ServiceAccountAdmission(Admission):

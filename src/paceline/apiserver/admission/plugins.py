@@ -13,8 +13,8 @@ from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.admission.service_allocator import ServiceAllocator
 from paceline.apiserver.config import Server
-from paceline.apiserver.object_strategy import read
-from paceline.apiserver.paths import key_for, prefix_for
+from paceline.apiserver.object_strategy import lookup, read
+from paceline.apiserver.paths import prefix_for
 from paceline.apiserver.status_errors import forbidden
 from paceline.errors import Fault
 from paceline.store.store import Store
@@ -89,7 +89,7 @@ class AdmissionPlugins:
         if subdomain_problem(name):
             # The validation of pods reports this.
             return
-        reason = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        reason = f'service account "{namespace}/{name}" not found'
         raise forbidden(resource, name_of(pod), reason)
 
     def _set_priority(self, resource: Resource, pod: Object) -> None:
@@ -146,9 +146,7 @@ class AdmissionPlugins:
             raise forbidden(resource, name_of(claim), f"{reason} support resize")
 
     def _find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Object | None:
-        resource = self.scheme().find(group, "v1", plural)
-        stored = self.store.get(key_for(resource, namespace, name)) if resource else None
-        return read(stored.value) if stored else None
+        return lookup(self.store, self.scheme().find(group, "v1", plural), namespace, name)
 
     def _all(self, group: str, plural: str) -> Iterator[Object]:
         resource = self.scheme().find(group, "v1", plural)

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from paceline.apiserver.auth.authorization import attributes_of, is_allowed
 from paceline.apiserver.http_types import Caller, HttpRequest, Receive, Scope
 from paceline.apiserver.paths import Target
-from paceline.apiserver.routes import CALLERS, Callers, proxied_object
+from paceline.apiserver.routes import PUBLIC_ROUTES, ROUTES, proxied_object
 from paceline.apiserver.status_errors import (
     StatusError,
     access_denied,
@@ -114,12 +114,11 @@ class Authenticator:
             return False
         return True
 
-    def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
+    def allows(self, caller: Caller, route: str, verb: str, target: Target | None) -> bool:
         """Return whether a caller is authorized; the target is None for paths that are not about objects."""
-        callers = CALLERS.get((sort, verb))
-        if callers is Callers.ANYONE:
+        if (route, verb) in PUBLIC_ROUTES:
             return True
-        if callers is not Callers.HOLDERS or caller == ANYONE:
+        if (route, verb) not in ROUTES or caller == ANYONE:
             return False
         return target is None or caller.account is None or is_allowed(caller.account, attributes_of(verb, target))
 

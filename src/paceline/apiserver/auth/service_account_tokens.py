@@ -18,8 +18,7 @@ from paceline.apimachinery.meta import Object, annotations_of, name_of, namespac
 from paceline.apimachinery.scheme import Scheme
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apiserver.http_types import Account, Caller
-from paceline.apiserver.object_strategy import read
-from paceline.apiserver.paths import key_for
+from paceline.apiserver.object_strategy import lookup
 from paceline.effects import Clock
 from paceline.model import well_known_labels
 from paceline.store.store import Store
@@ -65,9 +64,7 @@ class AccountTokens:
 
     def find(self, plural: str, namespace: str, name: str) -> Object | None:
         """Return a core object in a namespace, or None."""
-        resource = self.scheme().find("", "v1", plural)
-        stored = self.store.get(key_for(resource, namespace, name)) if resource else None
-        return read(stored.value) if stored else None
+        return lookup(self.store, self.scheme().find("", "v1", plural), namespace, name)
 
     def _caller(self, claims: Mapping[str, Any], now: datetime) -> Caller | None:
         about = claims[PRIVATE]

@@ -55,9 +55,9 @@ async def call_core(
         raise StatusError(_converted_status(error.status), warnings=error.warnings) from error
     if isinstance(response, HttpResponse):
         warnings = (*duplicates, *response.warnings)
-        size = len(response.body) + response.rest_bytes
-        body = await offload(blocking, size, lambda: _converted_body(response.whole))
-        return replace(response, body=body, rest=(), rest_bytes=0, warnings=warnings)
+        size = len(response.body) + response.tail_bytes
+        body = await offload(blocking, size, lambda: _converted_body(response.full_body))
+        return replace(response, body=body, tail=(), tail_bytes=0, warnings=warnings)
     return EventsV1Stream(content_type=response.content_type, stream=response)
 
 

@@ -93,7 +93,7 @@ def partial_metadata(obj: Object, version: str = META_API) -> Object:
 
 def render_list(resource: Resource, values: Iterable[bytes], metadata: Object) -> bytes:
     """Return a list of stored objects without decoding them."""
-    return list_response(resource, list(values), metadata).whole
+    return list_response(resource, list(values), metadata).full_body
 
 
 def list_response(resource: Resource, values: list[bytes], metadata: Object) -> HttpResponse:
@@ -112,7 +112,7 @@ def list_response(resource: Resource, values: list[bytes], metadata: Object) -> 
         return HttpResponse(body=b"%b{%b]}" % (opened, b",{".join([value[cut:] for value in values])))
     # Each item gets a brace for what is cut off, and a comma or the closing characters.
     size = sum(map(len, values)) - len(values) * (cut - 1) + len(values) + 1
-    return HttpResponse(body=opened, rest=_parts(values, cut), rest_bytes=size)
+    return HttpResponse(body=opened, tail=_parts(values, cut), tail_bytes=size)
 
 
 def _parts(values: list[bytes], cut: int) -> Iterator[bytes]:
@@ -142,7 +142,7 @@ async def _sliced(head: Object, name: str, values: list[bytes], convert: Callabl
         return HttpResponse(body=b"%b%b]}" % (opened, parts[0] if parts else b""))
     tail = [part if not index else b"," + part for index, part in enumerate(parts)]
     tail[-1] += b"]}"
-    return HttpResponse(body=opened, rest=tail, rest_bytes=sum(map(len, tail)))
+    return HttpResponse(body=opened, tail=tail, tail_bytes=sum(map(len, tail)))
 
 
 class TableRenderer:

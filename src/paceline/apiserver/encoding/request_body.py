@@ -1,4 +1,4 @@
-"""Bodies: from untrusted bytes to an object in memory, or a refusal; never a crash."""
+"""Request bodies and options: decodes untrusted bytes, or raises a StatusError."""
 
 import json
 import re
@@ -8,216 +8,199 @@ from typing import Any
 
 import orjson
 
+from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.field_errors import FieldFault, Problem
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_trees
-from paceline.apiserver.encoding.json_errors import what_is_wrong
 from paceline.apiserver.http_types import JSON, YAML, HttpRequest, WriteOptions
-from paceline.apiserver.status_errors import StatusError, bad_request, invalid, unsupported_media_type
+from paceline.apiserver.status_errors import bad_request, invalid, unsupported_media_type
 from paceline.errors import BadRequest, TooLarge
 
-# Deeper than any schema of a schema; shallower than anything that could overflow a stack.
+# Deeper than the schema of a CustomResourceDefinition, and too shallow to overflow a stack.
 MAX_DEPTH = 128
-MAX_AUTHOR_BYTES = 128
+MAX_MANAGER_BYTES = 128
 
 APPLY_YAML = "application/apply-patch+yaml"
-
 OFFERED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
-_GO_NAMES = {list: "array", dict: "object", str: "string", bool: "bool", type(None): "null"}
-_HEAD = {"APIVersion": "apiVersion", "Kind": "kind"}
-_PARSE_ERROR = "couldn't get version/kind; json parse error"
-_SHOWN_BYTES = 30
-_MAX_SHOWN = 20_000
-_HOLDERS = frozenset({dict, list})
+_CONTAINERS = frozenset({dict, list})
 _SPACED = re.compile(rb'"[ \t\r\n]+:')
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
-def read_json(body: bytes, what: str) -> Any:
-    """Read JSON: strict UTF-8, no NaN, no lone surrogates, bounded depth. `what` begins the refusal."""
+def read_json(body: bytes, subject: str) -> Any:
+    """Decode JSON: strict UTF-8, no NaN, no lone surrogates, bounded depth. Errors start with the subject."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise bad_request(f"{what}{': ' if what else ''}{what_is_wrong(body)}") from error
-    check_depth(value, body.count(b"{") + body.count(b"["), what)
+        raise bad_request(f"{subject} is not valid JSON: {error}") from error
+    check_depth(value, body.count(b"{") + body.count(b"["), subject)
     return value
 
 
-def check_depth(value: Any, brackets: int, what: str) -> None:
-    """Refuse what nests too deeply; `brackets` is an upper bound that often settles it."""
+def check_depth(value: Any, brackets: int, subject: str) -> None:
+    """Reject a value that is nested too deeply; `brackets` is a cheap upper bound of its depth."""
     if brackets <= MAX_DEPTH:
         return
-    # Level by level, without a call for each value: every patch comes through here.
-    level: list[Any] = [value] if type(value) in _HOLDERS else []
+    # Level by level instead of recursively: this is fast, and every patch needs it.
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(MAX_DEPTH):
         if not level:
             return
-        inside = (each.values() if type(each) is dict else each for each in level)
-        level = [inner for each in inside for inner in each if type(inner) in _HOLDERS]
-    if not level:
-        return
-    raise bad_request(f"{what}: it nests deeper than {MAX_DEPTH} levels")
+        children = (item.values() if type(item) is dict else item for item in level)
+        level = [child for group in children for child in group if type(child) in _CONTAINERS]
+    if level:
+        raise bad_request(f"{subject} is nested deeper than {MAX_DEPTH} levels")
+
+
+def check_object(value: Any, subject: str) -> None:
+    """Raise BadRequest if a value is not a JSON object."""
+    if not isinstance(value, dict):
+        raise bad_request(f"{subject} must be an object")
+
+
+def check_type(obj: Object, api_version: str, kind: str) -> None:
+    """Raise BadRequest if an object has another apiVersion or kind; it may omit them."""
+    if (obj.get("apiVersion") or api_version, obj.get("kind") or kind) != (api_version, kind):
+        raise bad_request(f"the body must be a {api_version} {kind}")
+
+
+def decode_struct(obj: Object, struct: str, kind: str) -> Object:
+    """Return an object decoded by its Go struct, or raise BadRequest."""
+    try:
+        return read_struct(obj, struct)
+    except BadRequest as error:
+        raise bad_request(f"{kind}: {error}") from error
 
 
 def read_object(request: HttpRequest, kind: str) -> Object:
-    """Read the object that a body holds."""
+    """Return the object in a body."""
     return read_with_warnings(request, kind)[0]
 
 
 def read_with_warnings(request: HttpRequest, kind: str, *, needs_kind: bool = False) -> tuple[Object, tuple[str, ...]]:
-    """Read the object that a body holds, in JSON or YAML, and say which fields stand there twice."""
-    sort, body = content_type(request) or JSON, request.body
-    if sort not in {JSON, YAML}:
-        raise unsupported_media_type(OFFERED)
-    start = f"the object provided is unrecognized (must be of type {kind})"
-    try:
-        twice: list[str] = []
-        parse = f"{start}: {_PARSE_ERROR}"
-        value = read_yaml(body, start, twice=twice) if sort == YAML else read_json(body, parse)
-    except StatusError as error:
-        raise bad_request(f"{error.status.message} ({_summary(body)})") from error
+    """Return the object in a JSON or YAML body, and a warning for each duplicate field."""
+    media_type, subject = content_type(request) or JSON, f"the body (expected: {kind})"
+    value, duplicates = read_document(request, subject)
     if value is not None:
-        _check_head(value, f"{start}: {_PARSE_ERROR}", _summary(body))
+        check_object(value, subject)
+        for field in ("apiVersion", "kind"):
+            if value.get(field) is not None and not isinstance(value[field], str):
+                raise bad_request(f"{subject} is invalid: {field} must be a string")
     if needs_kind and not (value or {}).get("kind"):
-        text = body.decode(errors="replace")
-        raise bad_request(f"{start}: Object 'Kind' is missing in '{text[:_MAX_SHOWN]}' ({_summary(body)})")
-    if value is None:
-        return {}, ()
-    return value, tuple(twice) or tuple(
-        f'duplicate field "{path}"' for path in duplicate_fields(body, value, sort=sort)
-    )
+        raise bad_request(f"{subject} has no kind")
+    if media_type == JSON and value is not None:
+        duplicates = duplicate_warnings(request.body, value)
+    return value or {}, duplicates
 
 
-def _check_head(value: Any, start: str, summary: str) -> None:
-    if not isinstance(value, dict):
-        raise bad_request(f"{start}: {not_a_head(value)} ({summary})")
-    for field in ("apiVersion", "kind"):
-        if value.get(field) is not None and not isinstance(value[field], str):
-            why = f"json: cannot unmarshal {go_name(value[field])} into Go struct field .{field} of type string"
-            raise bad_request(f"{start}: {why} ({summary})")
-
-
-def _summary(body: bytes) -> str:
-    """Show how a body begins."""
-    if not body:
-        return "<empty>"
-    shown, more = body[:_SHOWN_BYTES], " ..." if len(body) > _SHOWN_BYTES else ""
-    return f"{shown.decode(errors='replace') if body.startswith(b'{') else shown.hex()}{more}"
+def read_document(request: HttpRequest, subject: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the value of a JSON or YAML body, and the duplicate keys of YAML."""
+    media_type = content_type(request) or JSON
+    if media_type not in {JSON, YAML}:
+        raise unsupported_media_type(OFFERED)
+    return read_yaml(request.body, subject) if media_type == YAML else (read_json(request.body, subject), ())
 
 
 def read_applied(body: bytes) -> tuple[Object, tuple[str, ...]]:
-    """Read what somebody applies, in YAML or JSON, and say which keys stand there twice."""
-    start = "error decoding YAML"
-    twice: list[str] = []
+    """Return an applied configuration in YAML or JSON, and a warning for each duplicate key."""
+    subject = "the applied configuration"
+    duplicates: tuple[str, ...] = ()
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        value = read_yaml(body, f"{start}: error converting YAML to JSON", twice=twice)
+        value, duplicates = read_yaml(body, subject)
     else:
-        check_depth(value, body.count(b"{") + body.count(b"["), start)
+        check_depth(value, body.count(b"{") + body.count(b"["), subject)
         if isinstance(value, dict) and duplicate_fields(body, value):
-            value = read_yaml(body, start, twice=twice)
+            value, duplicates = read_yaml(body, subject)
     if value is None:
         value = {}
-    if not isinstance(value, dict):
-        raise bad_request(f"{start}: error unmarshaling JSON: while decoding JSON: {not_a_map(value)}")
-    return value, tuple(twice)
+    check_object(value, subject)
+    return value, duplicates
 
 
-def read_yaml(body: bytes, what: str, *, twice: list[str]) -> Any:
-    """Read one YAML document: bounded, whatever its aliases say, and only what JSON has. `what` begins the refusal."""
+def read_yaml(body: bytes, subject: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the first YAML document, bounded in spite of aliases, and a warning for each duplicate key."""
+    duplicates: list[str] = []
     try:
-        text = body.decode()
-        trees = [tree.value for tree in read_trees(text, "yaml", twice=twice)]
+        trees = [tree.value for tree in read_trees(body.decode(), "yaml", twice=duplicates)]
     except UnicodeDecodeError as error:
-        raise bad_request(f"{what}: yaml: invalid UTF-8") from error
+        raise bad_request(f"{subject} is not valid YAML: it is not UTF-8") from error
     except (BadRequest, TooLarge) as error:
-        raise bad_request(f"{what}: {error}") from error
-    return trees[0] if trees else None
+        raise bad_request(f"{subject} is not valid YAML: {error}") from error
+    return (trees[0] if trees else None), tuple(duplicates)
 
 
-def not_a_head(value: Any) -> str:
-    """Say that a value is nothing that has a kind, as Go does."""
-    words = (f'{name} string "json:\\"{field},omitempty\\""' for name, field in _HEAD.items())
-    return f"json: cannot unmarshal {go_name(value)} into Go value of type struct {{ {'; '.join(words)} }}"
+def duplicate_warnings(body: bytes, value: Any) -> tuple[str, ...]:
+    return tuple(f'duplicate field "{path}"' for path in duplicate_fields(body, value))
 
 
-def not_a_map(value: Any) -> str:
-    """Say that a value is not an object, as Go does."""
-    return f"json: cannot unmarshal {go_name(value)} into Go value of type map[string]interface {{}}"
-
-
-def go_name(value: Any) -> str:
-    """Name the type of a JSON value as Go does."""
-    return _GO_NAMES.get(type(value), "number")
-
-
-def duplicate_fields(body: bytes, value: Any, *, sort: str = JSON) -> tuple[str, ...]:
-    """Give the paths of fields that stand in a body twice; YAML is asked elsewhere."""
-    if sort != JSON or _has_all(body, orjson.dumps(value)):
+def duplicate_fields(body: bytes, value: Any) -> tuple[str, ...]:
+    """Return the paths of fields that a JSON body contains twice."""
+    if _has_all(body, orjson.dumps(value)):
         return ()
-    twice: dict[int, list[str]] = {}
-    kept: list[Object] = []
+    repeated: dict[int, list[str]] = {}
+    # Keeps the objects alive, so that their ids stay unique.
+    alive: list[Object] = []
 
     def build(pairs: list[tuple[str, Any]]) -> Object:
         built = dict(pairs)
         if len(built) != len(pairs):
-            times = Counter(name for name, _ in pairs)
-            twice[id(built)] = [name for name in built if times[name] > 1]
-            kept.append(built)
+            counts = Counter(name for name, _ in pairs)
+            repeated[id(built)] = [name for name in built if counts[name] > 1]
+            alive.append(built)
         return built
 
-    # Numbers do not matter here, and huge ones would be refused.
+    # Numbers do not matter here, and json rejects huge ones.
     parsed = json.loads(body, object_pairs_hook=build, parse_int=len, parse_float=len)
-    return tuple(_paths(parsed, twice, "")) if twice else ()
+    return tuple(_paths(parsed, repeated, "")) if repeated else ()
 
 
-def _has_all(body: bytes, again: bytes) -> bool:
-    """Tell whether an object has every field of the body that it was read from, by how it is written again."""
-    # By the ends of names, quotes before a colon: those inside of texts are the same in both, unless somebody wrote
-    # them as numbers of characters.
+def _has_all(body: bytes, encoded: bytes) -> bool:
+    """Return whether a decoded object has every field of its body, by the number of fields when encoded again."""
+    # Count quotes before a colon. Those inside strings are equal in both, except for \u escapes.
     is_plain = b"\\u" not in body and _SPACED.search(body) is None
-    return is_plain and again.count(b'":') == body.count(b'":')
+    return is_plain and encoded.count(b'":') == body.count(b'":')
 
 
-def _paths(value: Any, twice: dict[int, list[str]], path: str) -> Iterator[str]:
+def _paths(value: Any, repeated: dict[int, list[str]], path: str) -> Iterator[str]:
     if isinstance(value, dict):
         start = f"{path}." if path else ""
-        yield from (f"{start}{name}" for name in twice.get(id(value), ()))
+        yield from (f"{start}{name}" for name in repeated.get(id(value), ()))
         for name, inner in value.items():
-            yield from _paths(inner, twice, f"{start}{name}")
+            yield from _paths(inner, repeated, f"{start}{name}")
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _paths(inner, twice, f"{path}[{index}]")
+            yield from _paths(inner, repeated, f"{path}[{index}]")
 
 
 def read_options(request: HttpRequest, kind: str) -> WriteOptions:
-    """Read what the query of a write asks for."""
+    """Return the options in the query of a write."""
     validation = request.query.get("fieldValidation", "")
     dry_run = request.query.get("dryRun")
     faults: list[FieldFault] = []
     if validation not in _VALIDATIONS:
-        listed = ", ".join(f'"{each}"' for each in _VALIDATIONS)
-        hint = f"supported values: {listed}"
-        faults.append(FieldFault("fieldValidation", validation, hint, Problem.UNSUPPORTED))
+        listed = ", ".join(f'"{value}"' for value in _VALIDATIONS)
+        faults.append(FieldFault("fieldValidation", validation, f"supported values: {listed}", Problem.UNSUPPORTED))
     if dry_run not in {None, "All"}:
         faults.append(FieldFault("dryRun", [dry_run], 'supported values: "All"', Problem.UNSUPPORTED))
-    faults.extend(_author_faults(request.query.get("fieldManager", "")))
+    faults.extend(_manager_faults(request.query.get("fieldManager", "")))
     if kind == "PatchOptions":
         faults.extend(_apply_faults(request))
     if faults:
         raise invalid(kind, "", faults, group="meta.k8s.io")
-    force = request.query.get("force", "")
-    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=_is_yes(force))
+    # Like Kubernetes, treat unknown values as true.
+    force = request.query.get("force", "").lower() not in {"", "false", "0"}
+    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=force)
 
 
-def _author_faults(name: str) -> Iterator[FieldFault]:
-    if len(name.encode()) > MAX_AUTHOR_BYTES:
-        yield FieldFault("fieldManager", "", f"may not be more than {MAX_AUTHOR_BYTES} bytes", Problem.TOO_LONG)
-    for at, each in enumerate(name):
-        if not each.isprintable():
-            yield FieldFault("fieldManager", name, f"invalid character U+{ord(each):04X} (at position {at})")
+def _manager_faults(name: str) -> Iterator[FieldFault]:
+    if len(name.encode()) > MAX_MANAGER_BYTES:
+        yield FieldFault("fieldManager", "", f"may not be more than {MAX_MANAGER_BYTES} bytes", Problem.TOO_LONG)
+    for position, char in enumerate(name):
+        if not char.isprintable():
+            yield FieldFault("fieldManager", name, f"invalid character U+{ord(char):04X} (at position {position})")
 
 
 def _apply_faults(request: HttpRequest) -> Iterator[FieldFault]:
@@ -229,15 +212,10 @@ def _apply_faults(request: HttpRequest) -> Iterator[FieldFault]:
 
 
 def is_apply(request: HttpRequest) -> bool:
-    """Tell whether a patch says what its author wants, and not what shall change."""
+    """Return whether a patch is a server-side apply."""
     return content_type(request) == APPLY_YAML
 
 
 def content_type(request: HttpRequest) -> str:
-    """Give the type of a body, without what is said about it."""
+    """Return the media type of the body, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _is_yes(text: str) -> bool:
-    # A word that nobody knows counts as yes, as in Kubernetes.
-    return text.lower() not in {"", "false", "0"}

@@ -1,11 +1,11 @@
-"""Reviews of one's own identity and permissions: created, answered and not stored."""
+"""Reviews of one's own identity and permissions, and service account tokens: created, but not stored."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from paceline.apimachinery.builtin.go_json import complete, read_struct
+from paceline.apimachinery.builtin.go_json import complete
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.field_errors import invalid
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
@@ -15,14 +15,20 @@ from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth.authorization import READ_VERBS, READABLE, WRITABLE, AuthzAttributes, is_allowed
 from paceline.apiserver.auth.service_account_tokens import ISSUER, PRIVATE, AccountTokens
 from paceline.apiserver.config import Server
-from paceline.apiserver.encoding.request_body import read_object, read_options
+from paceline.apiserver.encoding.request_body import check_type, decode_struct, read_object, read_options
 from paceline.apiserver.http_types import Account, Caller, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import offload
 from paceline.effects import Clock
-from paceline.errors import BadRequest, Fault
+from paceline.errors import Fault
 
+KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
+STRUCT = "authentication.v1.TokenRequest"
+DEFAULT_SECONDS, MIN_SECONDS, MAX_SECONDS = 3600, 600, 2**32
+# Kubelet asks for pod tokens with this duration; these are valid for longer, as long as the pod exists.
+POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
+_BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
 GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
 # Users may do everything, until there are roles.
@@ -49,11 +55,7 @@ def review(request: HttpRequest, target: Target, clock: Clock, *, tracking: Fiel
     obj = read_object(request, resource.kind)
     object_strategy.set_type_and_namespace(obj, target)
     struct = struct_of(resource.group, resource.version, resource.kind)
-    try:
-        obj = read_struct(obj, struct)
-    except BadRequest as error:
-        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise status_errors.bad_request(message) from error
+    obj = decode_struct(obj, struct, resource.kind)
     spec = obj.get("spec") or {}
     if resource.kind == "SelfSubjectAccessReview":
         tracking.track_create(obj, target, author_of(request, target), unset=())
@@ -129,14 +131,6 @@ def _check_question(spec: Object) -> None:
         raise status_errors.invalid("", "", (fault,), group="authorization.k8s.io")
 
 
-KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
-STRUCT = "authentication.v1.TokenRequest"
-DEFAULT_SECONDS, MIN_SECONDS, MAX_SECONDS = 3600, 600, 2**32
-# Kubelet asks for pod tokens with this duration; these are valid for longer, as long as the pod exists.
-POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
-_BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
-
-
 async def request_token(request: HttpRequest, target: Target, server: Server) -> HttpResponse:
     """Create a token for a service account."""
     tokens = server.tokens
@@ -144,7 +138,7 @@ async def request_token(request: HttpRequest, target: Target, server: Server) ->
         raise status_errors.no_such_path()
     read_options(request, "CreateOptions")
     token_request = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
-    _check_head(token_request)
+    check_type(token_request, VERSION, KIND)
     spec = _spec(token_request)
     _refuse(_faults(spec), name="")
     account = tokens.find("serviceaccounts", target.namespace, target.name)
@@ -179,20 +173,9 @@ async def request_token(request: HttpRequest, target: Target, server: Server) ->
     return object_response(response, code=201)
 
 
-def _check_head(token_request: Object) -> None:
-    version, kind = token_request.get("apiVersion") or VERSION, token_request.get("kind") or KIND
-    if (version, kind) != (VERSION, KIND):
-        short = str(version).rpartition("/")[2]
-        reason = f"converting ({short}.{kind}) to (authentication.{KIND}): unknown conversion"
-        raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {KIND}: {reason}')
-
-
 def _spec(token_request: Object) -> dict[str, Any]:
     """Return the spec with defaults."""
-    try:
-        spec = read_struct(token_request, STRUCT).get("spec") or {}
-    except BadRequest as error:
-        raise status_errors.bad_request(f'{KIND} in version "v1" cannot be handled as a {KIND}: {error}') from error
+    spec = decode_struct(token_request, STRUCT, KIND).get("spec") or {}
     seconds = spec.get("expirationSeconds")
     return {
         "audiences": spec.get("audiences") or [ISSUER],
@@ -221,20 +204,18 @@ def _bound(reference: Mapping[str, str] | None, account: Object, tokens: Account
     version, kind = reference.get("apiVersion") or "", reference.get("kind") or ""
     plural = _BOUND.get((version, kind))
     if plural is None:
-        group, _, short = version.rpartition("/")
-        raise status_errors.bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+        raise status_errors.bad_request(f"a token cannot be bound to a {version} {kind}")
     name = reference.get("name") or ""
     obj = tokens.find(plural, namespace_of(account), name)
     if obj is None:
         resource = tokens.scheme().find("", "v1", plural)
         raise status_errors.not_found(resource, name) if resource else status_errors.no_such_path()
     if plural == "pods" and obj["spec"].get("serviceAccountName") != name_of(account):
-        reason = f'cannot bind token for serviceaccount "{name_of(account)}" to pod running with different'
-        raise status_errors.bad_request(f"{reason} serviceaccount name.")
+        raise status_errors.bad_request(f"pod {name} does not use service account {name_of(account)}")
     uid = reference.get("uid")
     if uid and uid != uid_of(obj):
-        reason = f"the UID in the bound object reference ({uid}) does not match the UID in record"
-        raise status_errors.conflict(kind, name, f"{reason}. The object might have been deleted and then recreated")
+        reason = f"the uid in the reference is {uid}, that of the object is {uid_of(obj)}"
+        raise status_errors.conflict(kind, name, reason)
     node = obj["spec"].get("nodeName") if plural == "pods" else None
     return {kind.lower(): _named(obj), **({"node": {"name": node}} if node else {})}
 

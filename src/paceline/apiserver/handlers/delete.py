@@ -9,30 +9,27 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.crd.status import marked
 from paceline.apimachinery.field_errors import FieldFault, Problem, invalid
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.config import Server
+from paceline.apiserver.config import MAX_TRIES, Server
 from paceline.apiserver.encoding.negotiation import render_list, render_object
 from paceline.apiserver.encoding.request_body import (
-    OFFERED,
-    content_type,
-    not_a_head,
-    read_json,
+    check_object,
+    check_type,
+    decode_struct,
+    read_document,
     read_object,
     read_options,
-    read_yaml,
 )
-from paceline.apiserver.handlers.create_update import MAX_TRIES
 from paceline.apiserver.handlers.list_options import int_param, selection_of
-from paceline.apiserver.http_types import JSON, YAML, HttpRequest, HttpResponse, object_response
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, success_response
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.apiserver.slicing import count_in_slice, in_slices, offload
-from paceline.errors import BadRequest, Conflict, NotFound
+from paceline.errors import Conflict, NotFound
 from paceline.store.store import Stored
 
 DEFAULT_GRACE_SECONDS = 30
@@ -68,13 +65,12 @@ class DeleteHandler:
     async def delete(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Delete one object, or mark it for deletion."""
         stored, gone = await self._delete(target, await self._read_options(request))
-        if not gone or (target.resource.kind in _SHOWN and object_strategy.is_builtin(target.resource)):
+        if not gone or (target.resource.kind in _SHOWN and target.resource.is_builtin):
             return HttpResponse(body=render_object(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
         details = {"name": target.name, **({"group": group} if group else {}), "kind": target.resource.plural}
         details["uid"] = uid_of(object_strategy.read(stored.value))
-        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return object_response(done)
+        return success_response({"details": details})
 
     async def _read_options(self, request: HttpRequest) -> DeleteOptions:
         return await offload(self._server.blocking, len(request.body), partial(_delete_options_of, request))
@@ -82,21 +78,16 @@ class DeleteHandler:
     async def evict(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Evict a pod; disruption budgets are not supported."""
         eviction = await offload(self._server.blocking, len(request.body), partial(read_object, request, _EVICTION))
-        version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
-        if (version, kind) != (_POLICY, _EVICTION):
-            short = str(version).rpartition("/")[2]
-            reason = f"converting ({short}.{kind}) to (policy.{_EVICTION}): unknown conversion"
-            raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {_EVICTION}: {reason}')
-        named = eviction.get("metadata") or {}
-        if not isinstance(named, dict) or named.get("name") != target.name:
-            raise status_errors.bad_request(f"name in URL does not match name in {_EVICTION} object")
+        check_type(eviction, _POLICY, _EVICTION)
+        metadata = eviction.get("metadata") or {}
+        if not isinstance(metadata, dict) or metadata.get("name") != target.name:
+            raise status_errors.bad_request(f"metadata.name must be {target.name}, as in the URL")
         dry_run = read_options(request, "CreateOptions").dry_run
         body = orjson.dumps(eviction.get("deleteOptions") or {})
         options = await self._read_options(replace(request, query={}, body=body))
         options = replace(options, dry_run=options.dry_run or dry_run, is_eviction=True)
         await self._delete(replace(target, subresource=""), options)
-        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return object_response(done, code=201)
+        return success_response({"code": 201}, code=201)
 
     async def remove(self, target: Target) -> None:
         """Delete one object, or mark it for deletion, on behalf of the server."""
@@ -145,9 +136,7 @@ class DeleteHandler:
             raise status_errors.forbidden(target.resource, target.name, "this namespace may not be deleted")
         store = self._server.store
         for remaining in reversed(range(MAX_TRIES)):
-            stored = store.get(target.key)
-            if stored is None:
-                raise status_errors.not_found(target.resource, target.name)
+            stored = self._server.find(target)
             old = self._read(stored, options)
             self._check(target, old, options)
             new = self._marked(target, old, options)
@@ -177,15 +166,10 @@ class DeleteHandler:
 
     def _check(self, target: Target, old: Object, options: DeleteOptions) -> None:
         kind, metadata = target.resource.kind, old["metadata"]
-        for field, expected, actual, cause in (
-            ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
-            ("ResourceVersion", options.revision, metadata["resourceVersion"], "modified"),
-        ):
+        for field, expected in (("uid", options.uid), ("resourceVersion", options.revision)):
+            actual = metadata[field]
             if expected and expected != actual:
-                reason = (
-                    f"the {field} in the precondition ({expected}) does not match the {field} in record ({actual})."
-                )
-                reason = f"{reason} The object might have been {cause}"
+                reason = f"the {field} in the precondition is {expected}, that of the object is {actual}"
                 raise status_errors.conflict(kind, target.name, reason, group=target.resource.group)
 
     def _marked(self, target: Target, old: Object, options: DeleteOptions) -> Object | None:
@@ -304,23 +288,13 @@ def _options_of(request: HttpRequest) -> Object:
     """Return the DeleteOptions in the body."""
     if not request.body.strip():
         return {}
-    sort = content_type(request) or JSON
-    if sort not in {JSON, YAML}:
-        raise status_errors.unsupported_media_type(OFFERED)
-    what = "couldn't get version/kind; json parse error"
-    body = read_yaml(request.body, what, twice=[]) if sort == YAML else read_json(request.body, what)
+    body, _ = read_document(request, "the body (expected: DeleteOptions)")
     if body is None:
         return {}
-    if not isinstance(body, dict):
-        raise status_errors.bad_request(f"{what}: {not_a_head(body)}")
-    if (kind := body.get("kind") or "DeleteOptions") != "DeleteOptions":
-        version = body.get("apiVersion")
-        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{object_strategy.SCHEME}"'
-        raise status_errors.bad_request(why)
-    try:
-        return read_struct(body, _STRUCT)
-    except BadRequest as error:
-        raise status_errors.bad_request(str(error)) from error
+    check_object(body, "DeleteOptions")
+    if body.get("kind") not in {None, "", "DeleteOptions"}:
+        raise status_errors.bad_request(f"the body must be DeleteOptions, not {body['kind']}")
+    return decode_struct(body, _STRUCT, "DeleteOptions")
 
 
 def _check_options(policy: str, orphan: Any, dry_run: list[Any]) -> None:

@@ -100,7 +100,7 @@ class ListSnapshots:
             return token.revision, self.at(prefix, token.revision)
         except (Ahead, Expired) as error:
             # A revision in the future is from before a restore, or forged.
-            raise status_errors.expired(_TOO_OLD, go_on=replace(token, revision=0).to_text()) from error
+            raise status_errors.expired(_TOO_OLD, continue_token=replace(token, revision=0).to_text()) from error
 
     def at(self, prefix: str, revision: int) -> tuple[Stored, ...]:
         """Return the list at a revision, or raise Expired."""
@@ -116,9 +116,7 @@ class ReadHandler:
     async def get(self, request: HttpRequest, target: Target) -> HttpResponse:
         if request.query:
             self._check_revision(resource_version_param(request))
-        stored = self._server.store.get(target.key)
-        if stored is None:
-            raise status_errors.not_found(target.resource, target.name)
+        stored = self._server.find(target)
         return HttpResponse(body=render_object(request, target.resource, stored, clock=self._server.clock))
 
     async def list(self, request: HttpRequest, target: Target) -> HttpResponse:

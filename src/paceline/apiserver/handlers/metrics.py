@@ -7,6 +7,7 @@ from paceline.apimachinery.metrics import GROUP, VERSION
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.list_options import Selection, selection_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response
+from paceline.apiserver.object_strategy import lookup
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.status_errors import Status, StatusError
 
@@ -64,11 +65,10 @@ class MetricsHandler:
 
     def _metadata(self, plural: str, namespace: str, name: str) -> Object | None:
         """Return the metadata of a measured object; None if it is gone."""
-        resource = self._server.scheme.find("", "v1", plural)
-        stored = self._server.store.get(key_for(resource, namespace, name)) if resource else None
-        if stored is None:
+        obj = lookup(self._server.store, self._server.scheme.find("", "v1", plural), namespace, name)
+        if obj is None:
             return None
-        meta = orjson.loads(stored.value)["metadata"]
+        meta = obj["metadata"]
         labels = {"labels": meta["labels"]} if meta.get("labels") else {}
         return {"name": name, **({"namespace": namespace} if namespace else {}), **labels}
 
@@ -88,16 +88,16 @@ def _usage(measured: Object) -> Object:
 
 def _unknown(target: Target) -> StatusError:
     """Return the error of a metrics server for an unknown object."""
-    kind = "pods" if target.namespace else "node"
-    details = {"name": target.name, "kind": kind}
-    return StatusError(
-        Status(code=404, reason="NotFound", message=f'{kind} "{target.name}" not found', details=details)
-    )
+    return _not_found("pods" if target.namespace else "node", target.name)
 
 
 def _missing(target: Target) -> StatusError:
-    kind = target.resource.kind.lower()
+    """Return the error of a metrics server for an object without measurements."""
     name = f"{target.namespace}/{target.name}" if target.namespace else target.name
-    details = {"name": name, "group": GROUP, "kind": kind}
-    message = f'{kind}.{GROUP} "{name}" not found'
-    return StatusError(Status(code=404, reason="NotFound", message=message, details=details))
+    return _not_found(target.resource.kind.lower(), name, group=GROUP)
+
+
+def _not_found(kind: str, name: str, *, group: str = "") -> StatusError:
+    qualified = f"{kind}.{group}" if group else kind
+    details = {"name": name, **({"group": group} if group else {}), "kind": kind}
+    return StatusError(Status(code=404, reason="NotFound", message=f'{qualified} "{name}" not found', details=details))

@@ -1,16 +1,13 @@
-"""Patches: how each sort of them changes an object, and what is said about one that does not fit."""
+"""Patches: JSON patch, merge patch, strategic merge patch and server-side apply."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
-
-import orjson
 
 from paceline.apimachinery.fields.apply import AppliedConfig, Clashes, apply, named_author, note_last_applied
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
-from paceline.apimachinery.fields.typed import faults, go_text
+from paceline.apimachinery.fields.typed import faults
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
 from paceline.apimachinery.patch.strategic_merge import Strategic
@@ -18,9 +15,9 @@ from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.encoding.request_body import (
     APPLY_YAML,
+    check_object,
     content_type,
-    duplicate_fields,
-    not_a_map,
+    duplicate_warnings,
     read_applied,
     read_json,
 )
@@ -32,127 +29,74 @@ from paceline.errors import BadRequest
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-_KNOWN = (JSON_PATCH, MERGE, STRATEGIC, APPLY_YAML)
-_MAX_SHOWN = 20_000
-_METADATA = (
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-)
-# All that Kubernetes says about operations that cannot be carried out; what is wrong follows.
-_REJECTED = "the server rejected our request due to an error in our request"
+_SUPPORTED = (JSON_PATCH, MERGE, STRATEGIC, APPLY_YAML)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A patch that was read."""
+    """A decoded patch: `apply` returns the patched object."""
 
-    sort: str
-    said: Any
     apply: Callable[[Object], Any]
-    # What has to be told about how it is written.
-    twice: tuple[str, ...] = ()
-
-    def shown(self, new: Any) -> str:
-        """Show what came of it, as complaints about it do."""
-        if self.sort == STRATEGIC:
-            return go_text(self.said)[:_MAX_SHOWN]
-        shown = new
-        if isinstance(new, dict):
-            shown = dict(sorted(new.items()))
-            if isinstance(metadata := new.get("metadata"), dict):
-                # What a patch touches is shown in the order of names.
-                place: Any = str if "metadata" in self.said else _place
-                shown["metadata"] = dict(sorted(metadata.items(), key=lambda each: place(each[0])))
-        return orjson.dumps(shown).decode()[:_MAX_SHOWN]
-
-
-def _place(name: str) -> int:
-    return _METADATA.index(name) if name in _METADATA else len(_METADATA)
+    # Warnings about duplicate fields.
+    duplicates: tuple[str, ...] = ()
 
 
 def check_patch_type(request: HttpRequest, resource: Resource) -> None:
-    """Refuse a patch of a sort that is not known, or that the kind does not have."""
-    sort = content_type(request)
-    if sort not in _KNOWN:
-        raise status_errors.unpatchable()
-    if sort == STRATEGIC and not resource.is_builtin:
-        # Only the schemas of Kubernetes' own kinds say how their lists are merged.
-        raise status_errors.unsupported_media_type(", ".join(each for each in _KNOWN if each != STRATEGIC))
+    """Raise UnsupportedMediaType if the kind does not support this type of patch."""
+    # Only the schemas of built-in kinds specify how lists are merged.
+    supported = [name for name in _SUPPORTED if resource.is_builtin or name != STRATEGIC]
+    if content_type(request) not in supported:
+        raise status_errors.unsupported_media_type(", ".join(supported))
 
 
 def read_patch(request: HttpRequest, resource: Resource, components: Mapping[str, Any]) -> Patch:
-    """Read a patch that says what shall change."""
-    sort = content_type(request)
-    said = read_json(request.body, "" if sort == STRATEGIC else "error decoding patch")
-    if sort == JSON_PATCH:
-        _check_operations(said)
-        return Patch(sort=sort, said=said, apply=partial(_fitted, lambda old: apply_operations(old, said)))
-    if said is None and sort == STRATEGIC:
-        said = {}
-    if said is None:
-        raise status_errors.bad_request("Invalid JSON Patch")
-    if not isinstance(said, dict):
-        raise status_errors.bad_request(
-            not_a_map(said) if sort == STRATEGIC else f"error decoding patch: {not_a_map(said)}"
-        )
-    twice = tuple(f'duplicate field "{path}"' for path in duplicate_fields(request.body, said))
-    if sort == MERGE:
-        return Patch(sort=sort, said=said, twice=twice, apply=lambda old: merge(old, said))
+    """Decode a JSON patch, merge patch or strategic merge patch."""
+    media_type = content_type(request)
+    body = read_json(request.body, "the patch")
+    if media_type == JSON_PATCH:
+        operations = _operations(body)
+        return Patch(apply=lambda old: _apply_json_patch(old, operations))
+    if body is None and media_type == STRATEGIC:
+        body = {}
+    check_object(body, "the patch")
+    duplicates = duplicate_warnings(request.body, body)
+    if media_type == MERGE:
+        return Patch(duplicates=duplicates, apply=lambda old: merge(old, body))
     strategic = Strategic(components)
-    parts = {name: value for name, value in said.items() if name not in {"apiVersion", "kind"}}
-    apply = partial(_merged, lambda old: strategic.apply(old, parts, resource.schema))
-    return Patch(sort=sort, said=said, twice=twice, apply=apply)
+    fields = {name: value for name, value in body.items() if name not in {"apiVersion", "kind"}}
+
+    def apply_strategic(old: Object) -> Any:
+        try:
+            return strategic.apply(old, fields, resource.schema)
+        except Unfit as error:
+            raise status_errors.bad_request(str(error)) from error
+
+    return Patch(duplicates=duplicates, apply=apply_strategic)
 
 
-def _check_operations(said: Any) -> None:
-    start = "error decoding patch: json: cannot unmarshal"
-    words = {dict: "object", str: "string", bool: "bool", list: "array"}
-    if said is not None and not isinstance(said, list):
-        raise status_errors.bad_request(
-            f"{start} {words.get(type(said), 'number')} into Go value of type []handlers.jsonPatchOp"
-        )
-    operations = said or []
-    for each in operations:
-        if not isinstance(each, dict):
-            name = words.get(type(each), "number")
-            raise status_errors.bad_request(f"{start} {name} into Go value of type handlers.jsonPatchOp")
+def _operations(body: Any) -> list[Any]:
+    operations: Any = [] if body is None else body
+    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
+        raise status_errors.bad_request("a JSON patch must be a list of operations")
     if len(operations) > MAX_OPERATIONS:
-        why = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise status_errors.too_large(why)
+        message = f"a JSON patch may have {MAX_OPERATIONS} operations, not {len(operations)}"
+        raise status_errors.too_large(message)
+    return operations
 
 
-def _fitted(apply: Callable[[Object], Any], old: Object) -> Any:
+def _apply_json_patch(old: Object, operations: list[Any]) -> Any:
     try:
-        return apply(old)
+        return apply_operations(old, operations)
     except Unfit as error:
-        status = status_errors.Status(code=422, reason="Invalid", message=f"{_REJECTED}: {error}", details={})
+        message = f"the JSON patch cannot be applied: {error}"
+        status = status_errors.Status(code=422, reason="Invalid", message=message, details={})
         raise status_errors.StatusError(status) from error
     except BadRequest as error:
         raise status_errors.bad_request(str(error)) from error
 
 
-def _merged(apply: Callable[[Object], Any], old: Object) -> Any:
-    try:
-        return apply(old)
-    except Unfit as error:
-        raise status_errors.bad_request(str(error)) from error
-
-
 class ApplyHandler:
-    """Works out what becomes of objects that somebody applies something to."""
+    """Computes the result of server-side apply."""
 
     def __init__(self, tracking: FieldTracker) -> None:
         self._tracking = tracking
@@ -160,60 +104,49 @@ class ApplyHandler:
     def read(
         self, request: HttpRequest, target: Target, options: WriteOptions
     ) -> tuple[AppliedConfig, tuple[str, ...]]:
-        """Read what is said, and what has to be told about how it is written."""
-        obj, twice = read_applied(request.body)
-        if twice and options.validation == "Strict":
-            listed = "\n  ".join(twice)
-            why = f"error converting YAML to JSON: yaml: unmarshal errors:\n  {listed}"
-            raise status_errors.bad_request(f"error strict decoding YAML: {why}")
+        """Return the applied configuration, and a warning for each duplicate key."""
+        obj, duplicates = read_applied(request.body)
+        if duplicates and options.validation == "Strict":
+            raise status_errors.bad_request(f"the applied configuration has duplicate keys: {', '.join(duplicates)}")
         self._check(obj, target)
         author = author_of(request, target, operation=APPLY)
-        said = AppliedConfig(author=author, obj=obj, force=options.force, ignored=ignored_paths(target))
-        return said, twice if options.validation == "Warn" else ()
+        config = AppliedConfig(author=author, obj=obj, force=options.force, ignored=ignored_paths(target))
+        return config, duplicates if options.validation == "Warn" else ()
 
     def _check(self, obj: Object, target: Target) -> None:
         resource = target.resource
-        version, kind = (part if isinstance(part := obj.get(name), str) else "" for name in ("apiVersion", "kind"))
-        if (version, kind) != (resource.api_version, resource.kind):
-            group, _, short = version.rpartition("/")
-            raise status_errors.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
+        if (obj.get("apiVersion"), obj.get("kind")) != (resource.api_version, resource.kind):
+            expected = f"apiVersion {resource.api_version} and kind {resource.kind}"
+            raise status_errors.bad_request(f"the applied configuration must have {expected}")
         metadata = obj.get("metadata")
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
-            raise status_errors.bad_request("metadata.managedFields must be nil")
-        wrong = tuple(faults(self._tracking.type_of(resource), obj))
-        if wrong:
-            group = f"{resource.group}/{resource.version}, Kind={kind}"
-            inner = metadata if isinstance(metadata, dict) else {}
-            where = f"{inner.get('namespace') or ''}/{inner.get('name') or ''}; {group}"
-            listed = wrong[0] if len(wrong) == 1 else "errors:\n  " + "\n  ".join(wrong)
-            raise status_errors.unfit(f"failed to create typed patch object ({where}): {listed}")
+            raise status_errors.bad_request("metadata.managedFields must not be set")
+        if errors := tuple(faults(self._tracking.type_of(resource), obj)):
+            raise status_errors.bad_request(f"the applied configuration does not fit the schema: {'; '.join(errors)}")
 
-    def onto(self, live: Object, said: AppliedConfig, target: Target) -> Object:
-        """Give an object with what is said about it, and whose its parts are then."""
-        metadata = {"name": target.name, **(said.obj.get("metadata") or {})}
+    def onto(self, live: Object, config: AppliedConfig, target: Target) -> Object:
+        """Return an existing object with an applied configuration."""
+        metadata = {"name": target.name, **(config.obj.get("metadata") or {})}
         if target.namespace:
             metadata.setdefault("namespace", target.namespace)
-        said = replace(said, obj={**said.obj, "metadata": metadata})
-        return self._made(live, said, target)
+        return self._applied(live, replace(config, obj={**config.obj, "metadata": metadata}), target)
 
-    def newborn(self, said: AppliedConfig, target: Target) -> Object:
-        """Give an object that is only what is said about it."""
-        metadata = said.obj.get("metadata") or {}
-        name = metadata.get("name")
-        if not name:
-            why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
-            raise status_errors.bad_request(why)
+    def created(self, config: AppliedConfig, target: Target) -> Object:
+        """Return a new object from an applied configuration."""
+        metadata = config.obj.get("metadata") or {}
+        if not metadata.get("name"):
+            raise status_errors.bad_request(f"metadata.name must be {target.name}, as in the URL")
         if uid := metadata.get("uid"):
-            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise status_errors.conflict(target.resource.plural, target.name, why, group=target.resource.group)
-        made = self._made(None, said, target)
-        return {**made, "metadata": {**made["metadata"], "resourceVersion": ""}}
+            reason = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise status_errors.conflict(target.resource.plural, target.name, reason, group=target.resource.group)
+        obj = self._applied(None, config, target)
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
 
-    def _made(self, live: Object | None, said: AppliedConfig, target: Target) -> Object:
-        known = self._tracking.type_of(target.resource)
-        there = from_wire(live["metadata"].get("managedFields")) if live else {}
+    def _applied(self, live: Object | None, config: AppliedConfig, target: Target) -> Object:
+        object_type = self._tracking.type_of(target.resource)
+        managed = from_wire(live["metadata"].get("managedFields")) if live else {}
         try:
-            new, managed = apply(known, live, there, said=said, now=self._tracking.now)
+            new, managed = apply(object_type, live, managed, said=config, now=self._tracking.now)
         except Clashes as error:
             causes = tuple(
                 {
@@ -225,8 +158,8 @@ class ApplyHandler:
             )
             raise status_errors.apply_conflict(str(error), causes) from error
         except BadRequest as error:
-            raise status_errors.bad_request(f"failed to merge {name_of(said.obj)}: {error}") from error
-        new = object_strategy.read(object_strategy.dumps(note_last_applied(new, said)))
+            raise status_errors.bad_request(f"failed to merge {name_of(config.obj)}: {error}") from error
+        new = object_strategy.read(object_strategy.dumps(note_last_applied(new, config)))
         if managed:
             new["metadata"]["managedFields"] = to_wire(managed)
         return new

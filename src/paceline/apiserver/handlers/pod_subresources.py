@@ -9,11 +9,10 @@ from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import moment_from, to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.config import Server
+from paceline.apiserver.config import MAX_TRIES, Server
 from paceline.apiserver.encoding.request_body import read_object
-from paceline.apiserver.handlers.create_update import MAX_TRIES
 from paceline.apiserver.handlers.list_options import int_param
-from paceline.apiserver.http_types import HttpRequest, HttpResponse, Write, object_response
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, Write, success_response
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import offload
 from paceline.errors import Conflict, NotFound
@@ -32,9 +31,7 @@ class PodHandler:
         node = _node_of(binding, target)
         store = self._server.store
         for remaining in reversed(range(MAX_TRIES)):
-            stored = store.get(target.key)
-            if stored is None:
-                raise status_errors.not_found(target.resource, target.name)
+            stored = self._server.find(target)
             pod = object_strategy.read(stored.value)
             _check_binding(pod, binding, target)
             bound = _bound(pod, node, binding, now=to_wire(self._server.clock.now()))
@@ -47,15 +44,11 @@ class PodHandler:
                     raise status_errors.object_modified(target.resource, target.name) from error
                 continue
             break
-        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return object_response(done, code=201)
+        return success_response({"code": 201}, code=201)
 
     async def log(self, request: HttpRequest, target: Target) -> "HttpResponse | LogStream":
         query = _log_query(request, target.name)
-        stored = self._server.store.get(target.key)
-        if stored is None:
-            raise status_errors.not_found(target.resource, target.name)
-        pod = object_strategy.read(stored.value)
+        pod = self._server.read(target)
         container = container_of(pod, query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
             return HttpResponse(code=204, body=b"", content_type="text/plain")
@@ -101,8 +94,7 @@ def _check_binding(pod: Object, binding: Object, target: Target) -> None:
     uid = (binding.get("metadata") or {}).get("uid")
     resource, name = "pods/binding", target.name
     if uid and uid != pod["metadata"]["uid"]:
-        actual = pod["metadata"]["uid"]
-        reason = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+        reason = f"the uid in the binding is {uid}, that of the pod is {pod['metadata']['uid']}"
         raise status_errors.conflict(resource, name, reason)
     if is_deleting(pod):
         raise status_errors.conflict(resource, name, f"pod {name} is being deleted, cannot be assigned to a host")
@@ -131,15 +123,15 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
     query, faults = request.query, []
     numbers = {option: int_param(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
     if (numbers["sinceSeconds"] or 0) > MOST_SINCE_SECONDS:
-        message = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
-        raise status_errors.bad_request(f"{message}; give at most {MOST_SINCE_SECONDS}")
+        raise status_errors.bad_request(f"sinceSeconds must be at most {MOST_SINCE_SECONDS}")
     since = query.get("sinceTime", "")
     if since:
         try:
             moment_from(since)
         except ValueError as error:
-            message = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
-            raise status_errors.bad_request(message) from error
+            raise status_errors.bad_request(
+                f"sinceTime must be a time like 2030-01-31T12:00:00Z, not {since}"
+            ) from error
     if (tail := numbers["tailLines"]) is not None and tail < 0:
         faults.append(FieldFault("tailLines", tail, "must be greater than or equal to 0"))
     if (limit := numbers["limitBytes"]) is not None and limit < 1:

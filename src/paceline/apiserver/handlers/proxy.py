@@ -7,19 +7,20 @@ response is unchanged except for redirects. The agent decides which address it c
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from posixpath import join
 from typing import Any
 from urllib.parse import quote, unquote, urlunsplit
 
-from paceline.apimachinery.meta import Key, Object
+from paceline.apimachinery.meta import Key
 from paceline.apimachinery.pods import port_number
-from paceline.apiserver import object_strategy, status_errors
+from paceline.apiserver import status_errors
 from paceline.apiserver.auth import authentication
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.pod_subresources import container_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, ProxiedResponse, Receive, Scope, Send
+from paceline.apiserver.object_strategy import lookup
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.routes import PAGE_PREFIX
 from paceline.errors import MethodNotAllowed
@@ -110,7 +111,7 @@ class ProxyHandler:
         await self._server.nodes.pass_on(scope, receive, rewrite)
 
     def _pod(self, proxy_target: ProxyTarget, target: Target) -> Backend:
-        pod = self._read(target, proxy_target.name)
+        pod = self._server.read(replace(target, name=proxy_target.name))
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request("address not allowed")
         containers = pod["spec"]["containers"]
@@ -122,7 +123,7 @@ class ProxyHandler:
         return Backend(scheme=proxy_target.scheme, pod=proxy_target.name, port=_number(port, proxy_target))
 
     def _service(self, proxy_target: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:
-        service = self._read(target, proxy_target.name)
+        service = self._server.read(replace(target, name=proxy_target.name))
         if self._server.activity is not None:
             # Even if there is no endpoint yet: this wakes a sleeping TensorBoard.
             self._server.activity.note(target.namespace, proxy_target.name, is_opening=is_opening)
@@ -144,9 +145,8 @@ class ProxyHandler:
 
     def _endpoints(self, target: Target, name: str, port: str) -> Iterator[tuple[str, int]]:
         """Yield the ready pods of a Service port, with the target port."""
-        resource = self._server.scheme.find("", "v1", "endpoints")
-        stored = self._server.store.get(key_for(resource, target.namespace, name)) if resource else None
-        for subset in object_strategy.read(stored.value).get("subsets") or () if stored else ():
+        endpoints = lookup(self._server.store, self._server.scheme.find("", "v1", "endpoints"), target.namespace, name)
+        for subset in (endpoints or {}).get("subsets") or ():
             for endpoint_port in subset.get("ports") or ():
                 if (endpoint_port.get("name") or "") == port:
                     for address in subset.get("addresses") or ():
@@ -162,12 +162,6 @@ class ProxyHandler:
         """Return whether a pod exists: endpoints are updated a moment after its deletion."""
         resource = self._server.scheme.find("", "v1", "pods")
         return resource is not None and self._server.store.get(key_for(resource, namespace, pod)) is not None
-
-    def _read(self, target: Target, name: str) -> Object:
-        stored = self._server.store.get(key_for(target.resource, target.namespace, name))
-        if stored is None:
-            raise status_errors.not_found(target.resource, name)
-        return object_strategy.read(stored.value)
 
 
 def parse_proxy_name(target: Target) -> ProxyTarget:
@@ -267,18 +261,13 @@ class ExecHandler:
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
         """Return the proxied response of a container's exec or attach."""
-        stored = self._server.store.get(target.key)
-        if stored is None:
-            raise status_errors.not_found(target.resource, target.name)
-        pod = object_strategy.read(stored.value)
+        pod = self._server.read(target)
         container = container_of(pod, request.query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request(f"pod {target.name} does not have a host assigned")
         if target.subresource == "portforward":
-            message = "port-forward is not offered here; kubectl proxy and the proxy of the pod are"
-            raise status_errors.bad_request(
-                f"{message}: /api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
-            )
+            path = f"/api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
+            raise status_errors.bad_request(f"port-forward is not supported; use kubectl proxy and {path}")
         parts = (target.subresource, target.namespace, target.name, container)
         onward = {
             **scope,
@@ -313,8 +302,7 @@ class NodeProxyHandler:
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
         """Return the proxied response of an agent."""
-        if self._server.store.get(target.key) is None:
-            raise status_errors.not_found(target.resource, target.name)
+        self._server.find(target)
         raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         tail = raw.lstrip("/").split("/")[NODE_PREFIX_PARTS:]
         if request.method != "GET" or scope["type"] != "http":

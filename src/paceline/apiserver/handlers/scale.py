@@ -16,7 +16,8 @@ from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import render_object
 from paceline.apiserver.encoding.request_body import read_json, read_object, read_options
-from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, WriteHandler
+from paceline.apiserver.handlers.create_update import WriteHandler
+from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, WriteOptions
 from paceline.apiserver.managed_fields import author_of
 from paceline.apiserver.paths import Target
@@ -50,7 +51,7 @@ class ScaleHandler:
     async def serve(self, request: HttpRequest, target: Target) -> HttpResponse:
         match request.method:
             case "GET":
-                return self._shown(request, target, self._writes.find(target))
+                return self._shown(request, target, self._server.find(target))
             case "PUT":
                 options = read_options(request, "UpdateOptions")
                 scale = await offload(self._server.blocking, len(request.body), partial(read_object, request, KIND))
@@ -128,7 +129,7 @@ def _patch_of(request: HttpRequest) -> Any:
     sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sort not in {JSON_PATCH, MERGE}:
         raise status_errors.unsupported_media_type(f"{JSON_PATCH}, {MERGE}")
-    patch = read_json(request.body, "error decoding patch")
+    patch = read_json(request.body, "the patch")
 
     def patched(scale: Object) -> Any:
         try:
@@ -136,7 +137,7 @@ def _patch_of(request: HttpRequest) -> Any:
         except (Unfit, BadRequest) as error:
             raise status_errors.bad_request(str(error)) from error
         if not isinstance(new, dict):
-            raise status_errors.bad_request("error decoding patch: the result is not an object")
+            raise status_errors.bad_request("the result of the patch is not an object")
         return new
 
     return patched

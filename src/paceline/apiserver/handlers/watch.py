@@ -12,7 +12,7 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import Representation, TableRenderer, partial_metadata, representation_of
 from paceline.apiserver.handlers.list_options import Selection, list_options_of, selection_of
-from paceline.apiserver.http_types import ClientStalled, HttpRequest, Write
+from paceline.apiserver.http_types import STALL_SECONDS, ClientStalled, HttpRequest, Write
 from paceline.apiserver.object_strategy import in_version, read
 from paceline.apiserver.object_strategy import write as write_object
 from paceline.apiserver.paths import Target
@@ -27,8 +27,6 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = b"ADDED", b"MODIFIED", b"DELETED", b
 DEFAULT_SECONDS = 1800.0
 MAX_SECONDS = 86400.0
 BOOKMARK_SECONDS = 60.0
-# A client that accepts nothing for this long is disconnected; it lists and watches again.
-STALL_SECONDS = 30.0
 # Size of the event cache.
 CACHE_BYTES = 4 * 1024 * 1024
 # Bytes sent at a time: a client that does not read costs no more memory.

@@ -123,7 +123,7 @@ async def entries_can_be_thrown_away_and_begin_anew(s: Subject) -> None:
 async def entries_cannot_be_applied(s: Subject) -> None:
     note = s.note("a", managedFields=[{}])
 
-    with pytest.raises(BadRequest, match=r"metadata\.managedFields must be nil"):
+    with pytest.raises(BadRequest, match=r"metadata\.managedFields must"):
         await s.cluster.apply(CONFIG_MAPS, note, author="one")
 
 
