@@ -34,7 +34,7 @@ from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.pod_bridge import pod_network
 from paceline.host.proc_stats import ListeningSockets, measure
-from paceline.host.resources import find_supplies
+from paceline.host.resources import find_device_pools
 from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_open_files
 from paceline.host.tcp_proxy import OpenPorts
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
@@ -158,11 +158,11 @@ def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> Servic
 
 def _host(settings: Settings) -> Host:
     """Look at the machine, with what people chose for it."""
-    supplies = find_supplies(configured_devices(settings))
+    device_pools = find_device_pools(configured_devices(settings))
     disk = shutil.disk_usage(settings.home).total
     return replace(
         look_at_host(),
-        supplies=supplies,
+        device_pools=device_pools,
         has_sandbox=settings.has_sandbox,
         disk_bytes=disk,
         private_folders=private_folders(settings, cache_folder(os.environ)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.node.devices import GPUS
-from paceline.node.host_info import Device, Supply
+from paceline.node.host_info import Device, DevicePool
 from paceline.node.runtime.cgroup_limits import SHARES_PER_CPU, Cgroups, weight_of
 from paceline.settings import Row
 
@@ -120,7 +120,7 @@ SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 UUID_BYTES = 96
 
 
-def find_supplies(rows: Iterable[Row], load: Callable[[str], Any] = ctypes.CDLL) -> tuple[Supply, ...]:
+def find_device_pools(rows: Iterable[Row], load: Callable[[str], Any] = ctypes.CDLL) -> tuple[DevicePool, ...]:
     """Give what was declared, and the GPUs that are found; of a resource that is declared, only what is declared."""
     declared = {resource: _declared(resource, devices) for resource, devices in rows}
     if GPUS not in declared and (found := _gpus(load)).devices:
@@ -128,23 +128,23 @@ def find_supplies(rows: Iterable[Row], load: Callable[[str], Any] = ctypes.CDLL)
     return tuple(declared[resource] for resource in sorted(declared))
 
 
-def _declared(resource: str, devices: str) -> Supply:
+def _declared(resource: str, devices: str) -> DevicePool:
     if devices.isdecimal():
-        return Supply(resource=resource, devices=tuple(Device(number=number) for number in range(int(devices))))
+        return DevicePool(resource=resource, devices=tuple(Device(number=number) for number in range(int(devices))))
     each = enumerate(devices.split(","))
-    return Supply(
+    return DevicePool(
         resource=resource,
         devices=tuple(Device(number=number, nodes=tuple(one.split("+"))) for number, one in each),
     )
 
 
-def _gpus(load: Callable[[str], Any]) -> Supply:
+def _gpus(load: Callable[[str], Any]) -> DevicePool:
     """Ask the maker's library; a machine without it, or without a driver that works, has none."""
     devices: tuple[Device, ...] = ()
     with contextlib.suppress(OSError, AttributeError), _Nvml.opened(load(LIBRARY)) as nvml:
         devices = tuple(nvml.devices())
     nodes = tuple(str(DEV / name) for name in SHARED_NODES if (DEV / name).exists())
-    return Supply(resource=GPUS, devices=devices, nodes=nodes)
+    return DevicePool(resource=GPUS, devices=devices, nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,7 @@ class Agent:
             pods=self.pods.cache,
             on_change=self.queue.add,
         )
-        self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
+        self._devices = Devices(files=self.world.files, folders=self.folders, pools=self.host.device_pools)
         archive = LogArchive(world=self.world, folders=self.folders, policy=self.log_retention)
         self._log_gc = LogGC(
             archive=archive,
@@ -215,11 +215,11 @@ class Agent:
                 group.create_task(informer.run())
             for informer in informers:
                 await informer.has_synced.wait()
-            await registration.arrive()
+            await registration.register_with_retry()
             # Deleted pods too: their containers are killed and their folders cleared.
             for uid in self._local_pods():
                 self.queue.add(uid)
-            group.create_task(registration.keep())
+            group.create_task(registration.run())
             group.create_task(self._reclaim.run())
             group.create_task(self._log_gc.run())
             group.create_task(self._evictions.run())

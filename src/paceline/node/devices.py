@@ -1,11 +1,11 @@
-"""Devices that one container has to itself: which there are, who holds which, and how a container is told.
+"""Allocate devices, such as GPUs, to containers, and expose them as device nodes and variables.
 
-Who holds what is on disk before the container starts, so that no agent after this one gives it to somebody else.
+An allocation is on disk before the container starts, so that a restarted agent does not allocate the device again.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,143 +14,135 @@ from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.pods import is_sidecar
 from paceline.apimachinery.quantity import whole
 from paceline.effects import Files
-from paceline.node.host_info import CannotStart, Device, Folders, Supply
+from paceline.node.host_info import CannotStart, Device, DevicePool, Folders
 
 GPUS = "nvidia.com/gpu"
-# Variables that programs for GPUs of one maker read; the first hides all others from CUDA, also when it is empty.
+# Variables for NVIDIA GPUs; the first hides all other GPUs from CUDA, also when it is empty.
 CUDA, CONTAINER_TOOLKIT = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICE = "void"
-HELD = "devices.json"
-# The reason of a kubelet whose devices are not what the scheduler thought.
+RECORD = "devices.json"
+# A kubelet's reason when the scheduler assumed more devices.
 UNAVAILABLE = "UnexpectedAdmissionError"
 
 # Container → resource → numbers of devices.
-Holding = dict[str, dict[str, tuple[int, ...]]]
+Allocation = dict[str, dict[str, tuple[int, ...]]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Devices:
-    """Gives out the devices of this machine, each to one pod at a time."""
+    """Allocates the devices of this node, each to one pod at a time."""
 
     files: Files
     folders: Folders
-    supplies: tuple[Supply, ...]
-    _held: dict[str, Holding] = field(init=False, default_factory=dict)
+    pools: tuple[DevicePool, ...]
+    _allocations: dict[str, Allocation] = field(init=False, default_factory=dict)
 
     def load(self) -> None:
-        """Read who holds what; a record that cannot be read was never finished, so nothing was started on it."""
+        """Read all allocations; nothing was started with a record that cannot be read."""
         for uid in self.files.names(self.folders.pods):
-            found = _read(self.files, self._record(uid))
-            if found:
-                self._held[uid] = found
+            if allocation := _read(self.files, self._record(uid)):
+                self._allocations[uid] = allocation
 
     def assign(self, pod: Object, container: Object) -> None:
-        """Allocate and record the devices of a container; it keeps what it has. CannotStart when there are too few."""
+        """Allocate and record the devices of a container, unless it has some. CannotStart when there are too few."""
         uid, name = uid_of(pod), str(container["name"])
-        holding = self._held.get(uid, {})
-        wanted = _asked(container)
-        supplies = {supply.resource: supply for supply in self.supplies}
-        for resource in wanted.keys() - supplies.keys():
-            raise _short(resource, wanted[resource], 0)
-        if name in holding or not wanted:
+        allocation = self._allocations.get(uid, {})
+        requests = _requests(container)
+        pools = {pool.resource: pool for pool in self.pools}
+        for resource in requests.keys() - pools.keys():
+            raise _unavailable(resource, requests[resource], 0)
+        if name in allocation or not requests:
             return
         chosen = {
-            resource: self._choose(pod, name, supply=supplies[resource], count=count)
-            for resource, count in wanted.items()
+            resource: self._choose(pod, name, pool=pools[resource], count=count) for resource, count in requests.items()
         }
-        self._held[uid] = {**holding, name: chosen}
+        self._allocations[uid] = {**allocation, name: chosen}
         self.files.make_folder(self.folders.pod(uid))
-        self.files.write(self._record(uid), json.dumps(self._held[uid]).encode())
+        self.files.write(self._record(uid), json.dumps(self._allocations[uid]).encode())
 
-    def of(self, pod: Object, container: Object) -> tuple[tuple[Supply, tuple[Device, ...]], ...]:
-        """Give the devices that a container holds, of every sort there is; CannotStart when one of them has gone."""
-        held = self._held.get(uid_of(pod), {}).get(str(container["name"]), {})
-        return tuple((supply, _numbered(supply, held.get(supply.resource, ()))) for supply in self.supplies)
+    def of(self, pod: Object, container: Object) -> tuple[tuple[DevicePool, tuple[Device, ...]], ...]:
+        """Return a container's devices of every pool; CannotStart when one of them no longer exists."""
+        numbers = self._allocations.get(uid_of(pod), {}).get(str(container["name"]), {})
+        return tuple((pool, _numbered(pool, numbers.get(pool.resource, ()))) for pool in self.pools)
 
     def release(self, uid: str) -> None:
-        """Take back what a pod held, now that nothing of it runs."""
-        if uid in self._held:
+        """Release the devices of a pod in which nothing runs any more."""
+        if uid in self._allocations:
             self.files.remove(self._record(uid))
-            del self._held[uid]
+            del self._allocations[uid]
 
-    def _choose(self, pod: Object, name: str, *, supply: Supply, count: int) -> tuple[int, ...]:
-        """Take first what the pod's own finished first steps had: it was counted for the pod only once."""
-        resource = supply.resource
-        own = self._held.get(uid_of(pod), {})
-        done = {each for each in _first_steps(pod) if each != name}
-        left = _numbers(own, resource, done) - _numbers(own, resource, own.keys() - done)
-        taken = {number for each in self._held.values() for number in _numbers(each, resource, each)}
-        known = [device.number for device in supply.devices]
-        free = [*(each for each in known if each in left), *(each for each in known if each not in taken)]
+    def _choose(self, pod: Object, name: str, *, pool: DevicePool, count: int) -> tuple[int, ...]:
+        """Choose devices of the pod's finished init containers first: the scheduler counts these only once."""
+        resource = pool.resource
+        allocation = self._allocations.get(uid_of(pod), {})
+        done = {init for init in _init_containers(pod) if init != name}
+        reusable = _numbers(allocation, resource, done) - _numbers(allocation, resource, allocation.keys() - done)
+        taken = {number for other in self._allocations.values() for number in _numbers(other, resource, other)}
+        numbers = [device.number for device in pool.devices]
+        free = [*(number for number in numbers if number in reusable), *(n for n in numbers if n not in taken)]
         if len(free) < count:
-            raise _short(resource, count, len(free))
+            raise _unavailable(resource, count, len(free))
         return tuple(sorted(free[:count]))
 
     def _record(self, uid: str) -> Path:
-        return self.folders.pod(uid) / HELD
+        return self.folders.pod(uid) / RECORD
 
 
-def variables(held: Iterable[tuple[Supply, tuple[Device, ...]]]) -> dict[str, str]:
-    """Tell a container which devices are its own; of GPUs also that none are."""
+def variables(allocated: Iterable[tuple[DevicePool, tuple[Device, ...]]]) -> dict[str, str]:
+    """Return the variables that name a container's devices; for GPUs also when it has none."""
     env: dict[str, str] = {}
-    for supply, devices in held:
+    for pool, devices in allocated:
         names = ",".join(device.name or str(device.number) for device in devices)
         if devices:
-            env[f"PACELINE_DEVICES_{_word(supply.resource)}"] = names
-        if supply.resource == GPUS:
+            suffix = re.sub(r"[^A-Z0-9]+", "_", pool.resource.upper())
+            env[f"PACELINE_DEVICES_{suffix}"] = names
+        if pool.resource == GPUS:
             env |= {CUDA: names, CONTAINER_TOOLKIT: names or NO_DEVICE}
     return env
 
 
-def nodes(held: Iterable[tuple[Supply, tuple[Device, ...]]]) -> tuple[str, ...]:
-    """Name the device nodes that a container sees: its own, and what all who have one of a sort share."""
-    found = (path for supply, devices in held if devices for path in (*supply.nodes, *_nodes(devices)))
-    return tuple(dict.fromkeys(found))
+def nodes(allocated: Iterable[tuple[DevicePool, tuple[Device, ...]]]) -> tuple[str, ...]:
+    """Return the device nodes that a container sees: those of its devices, and the shared ones of their pools."""
+    lists = ((pool.nodes, *(device.nodes for device in devices)) for pool, devices in allocated if devices)
+    return tuple(dict.fromkeys(path for group in lists for paths in group for path in paths))
 
 
-def _nodes(devices: Iterable[Device]) -> Iterator[str]:
-    for device in devices:
-        yield from device.nodes
-
-
-def _word(resource: str) -> str:
-    return re.sub(r"[^A-Z0-9]+", "_", resource.upper())
-
-
-def _asked(container: Object) -> dict[str, int]:
-    """Read how many devices of which sort a container asks for."""
+def _requests(container: Object) -> dict[str, int]:
+    """Return how many devices of which resource a container requests."""
     limits = (container.get("resources") or {}).get("limits") or {}
-    asked = {str(name): whole(amount) for name, amount in limits.items() if is_extended(name)}
-    return {name: count for name, count in asked.items() if count}
+    counts = {str(name): whole(amount) for name, amount in limits.items() if is_extended(name)}
+    return {name: count for name, count in counts.items() if count}
 
 
-def _short(resource: str, asked: int, free: int) -> CannotStart:
-    said = f"Allocate failed due to requested number of devices unavailable for {resource}"
-    return CannotStart(UNAVAILABLE, f"{said}. Requested: {asked}, Available: {free}")
+def _unavailable(resource: str, requested: int, free: int) -> CannotStart:
+    problem = f"Allocate failed due to requested number of devices unavailable for {resource}"
+    return CannotStart(UNAVAILABLE, f"{problem}. Requested: {requested}, Available: {free}")
 
 
-def _first_steps(pod: Object) -> Iterator[str]:
-    """Name the containers that end before the others start."""
+def _init_containers(pod: Object) -> Iterator[str]:
+    """Yield the names of init containers that are no sidecars."""
     for container in pod["spec"].get("initContainers") or ():
         if not is_sidecar(container):
             yield str(container["name"])
 
 
-def _numbers(holding: Mapping[str, Mapping[str, tuple[int, ...]]], resource: str, names: Iterable[str]) -> set[int]:
-    return {number for name in names if name in holding for number in holding[name].get(resource, ())}
+def _numbers(allocation: Allocation, resource: str, names: Iterable[str]) -> set[int]:
+    return {number for name in names if name in allocation for number in allocation[name].get(resource, ())}
 
 
-def _numbered(supply: Supply, numbers: tuple[int, ...]) -> tuple[Device, ...]:
-    known = {device.number: device for device in supply.devices}
-    if gone := [number for number in numbers if number not in known]:
-        said = f"{supply.resource} {', '.join(map(str, gone))}, which this container holds, is no longer there"
-        raise CannotStart(UNAVAILABLE, f"{said}; declare it again, or delete the pod")
-    return tuple(known[number] for number in numbers)
+def _numbered(pool: DevicePool, numbers: tuple[int, ...]) -> tuple[Device, ...]:
+    devices = {device.number: device for device in pool.devices}
+    if missing := ", ".join(str(number) for number in numbers if number not in devices):
+        problem = f"{pool.resource} {missing} is allocated to this container, but no longer exists"
+        raise CannotStart(UNAVAILABLE, f"{problem}; declare it again, or delete the pod")
+    return tuple(devices[number] for number in numbers)
 
 
-def _read(files: Files, path: Path) -> Holding:
+def _read(files: Files, path: Path) -> Allocation:
     try:
-        found = json.loads(files.read(path))
+        record = json.loads(files.read(path))
     except (OSError, ValueError):
         return {}
-    return {name: {each: tuple(numbers) for each, numbers in held.items()} for name, held in found.items()}
+    return {
+        name: {resource: tuple(numbers) for resource, numbers in devices.items()} for name, devices in record.items()
+    }

@@ -1,4 +1,4 @@
-"""Image names become environments: without a container runtime, an image says only what a program expects to find."""
+"""Map image names to environments: without a container runtime, an image name only selects the installed programs."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,16 +12,16 @@ from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
 
 NOT_PULLED, CREATING = "ErrImagePull", "ContainerCreating"
-# Newer packages were to be looked for, and could not be.
+# The package index could not be checked for newer packages.
 NOT_RENEWED = "NotRenewed"
-# Words of `imagePullPolicy`; the third is IfNotPresent.
+# Values of `imagePullPolicy`; the third is IfNotPresent.
 ALWAYS, NEVER = "Always", "Never"
 HOST = "host"
-# Paceline itself, for what it does inside of pods.
+# Paceline itself, for its own steps in pods.
 OWN = "paceline"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Images by the environment that has what they promise; those of `host` promise no more than the machine has anyway.
-# The other names are those of the requirements in `environments/`.
+# Image patterns by the environment that has their programs. The names other than `host` and `paceline` are those of the
+# requirement sets in `environments/`.
 PROMISES = {
     # First: a notebook with PyTorch in its name is a notebook.
     "jupyter": ("*-notebook*", "jupyterlab", "t9kpublic/jupyter*"),
@@ -47,26 +47,26 @@ PROMISES = {
 }
 SHIPPED = tuple((pattern, environment) for environment, patterns in PROMISES.items() for pattern in patterns)
 BACK_OFF, NEVER_PULLED, INVALID = "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"
-# HOST:PORT/FOLDER/NAME:TAG@DIGEST, of which only the name is needed.
+# HOST:PORT/FOLDER/NAME:TAG@DIGEST, of which only the name is required.
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?"
 _REFERENCE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@[a-z0-9+._-]+:[0-9a-f]{{32,}})?")
-# What people may leave out in front of an image's name.
+# Prefixes of an image's name that may be omitted.
 DEFAULT_REGISTRY = ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/")
 
-# (pattern, environment): `host`, the folder of a virtual environment, or what an environment is built from.
+# (pattern, environment): `host`, the folder of a virtual environment, or the requirement set to build one from.
 Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The programs a container finds: folders to see, read-only, and the variables that lead to them."""
+    """The programs of a container: read-only folders, and the variables that point to them."""
 
     name: str
     path: tuple[str, ...]
     folders: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
-    # What whoever starts in it ought to know.
+    # A warning for users of the environment.
     note: str = ""
 
 
@@ -75,35 +75,35 @@ class BuiltEnvironment:
     """A built environment."""
 
     folder: Path
-    # What whoever starts in it ought to know.
+    # A warning for users of the environment.
     note: str = ""
 
 
 class EnvironmentProvider(Protocol):
-    """Finds built environments, and has missing ones built beside the agent's work."""
+    """Returns built environments, and builds missing ones in the background (`environments/builder.py`)."""
 
     def open(self, name: str, *, policy: str) -> BuiltEnvironment:
-        """Give a built environment; CannotStart says how far its building is, or why there is none."""
+        """Return a built environment; CannotStart reports the progress of the build, or why there is none."""
         ...
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Have a call made whenever a build has ended, well or not."""
+        """Call `on_change` whenever a build has ended."""
         ...
 
 
 class StaticEnvironments:
-    """Builds nothing: for machines on which environments are made by hand."""
+    """Builds nothing: for nodes on which the user creates all environments."""
 
     def open(self, name: str, *, policy: str) -> BuiltEnvironment:
-        """Say so."""
-        raise CannotStart(NOT_PULLED, f"environment {name} would have to be built, and nothing is built on this node")
+        """Raise CannotStart."""
+        raise CannotStart(NOT_PULLED, f"environment {name} is not built, and this node builds none")
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Nothing ever changes."""
+        """Do nothing."""
 
 
 def choose(image: str, rows: Iterable[Row]) -> str | None:
-    """Find the environment of an image: the user's rows first, then the shipped ones."""
+    """Return the environment of an image: the user's rows first, then the shipped ones."""
     names = _spellings(image)
     for pattern, environment in (*rows, *SHIPPED):
         if any(_matches(name, pattern) for name in names):
@@ -113,16 +113,16 @@ def choose(image: str, rows: Iterable[Row]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """The image table of a machine, and who builds what it names."""
+    """The image table of a node, and the environments that it names."""
 
-    # The user's rows; the shipped ones come after them.
+    # The user's rows, which precede the shipped ones.
     rows: tuple[Row, ...]
     environments: EnvironmentProvider
     host: Host
     files: Files
 
     def environment_of(self, container: Object) -> Environment:
-        """Open the environment of a container's image, or say what would give it one."""
+        """Return the environment of a container's image; CannotStart says how to get one."""
         try:
             return self._open(str(container.get("image") or ""), policy=str(container.get("imagePullPolicy") or ""))
         except CannotStart as error:
@@ -131,38 +131,38 @@ class Images:
     def _open(self, image: str, *, policy: str) -> Environment:
         name = choose(image, self.rows)
         if name is None and not _REFERENCE.fullmatch(image):
-            said = f'couldn\'t parse image name "{image}": invalid reference format'
-            raise CannotStart(INVALID, f'Failed to apply default image tag "{image}": {said}')
+            problem = f'couldn\'t parse image name "{image}": invalid reference format'
+            raise CannotStart(INVALID, f'Failed to apply default image tag "{image}": {problem}')
         if name is None:
-            said = f"image {image!r} is mapped to no environment; start the cluster with"
-            raise CannotStart(NOT_PULLED, f"{said}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
+            problem = f"image {image!r} is mapped to no environment; start the cluster with"
+            raise CannotStart(NOT_PULLED, f"{problem}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
         if name == HOST:
-            folders = _with_real_places(self.host.prefixes, self.files)
+            folders = _with_targets(self.host.prefixes, self.files)
             return Environment(name=HOST, path=(self.host.python_bin, *SYSTEM_PATH), folders=folders)
         if name == OWN:
-            own = (*self.host.prefixes, *self.host.own_folders)
             path = (self.host.python_bin, *self.host.tools, *SYSTEM_PATH)
-            return Environment(name=OWN, path=path, folders=_with_real_places((*own, *self.host.tools), self.files))
+            folders = (*self.host.prefixes, *self.host.own_folders, *self.host.tools)
+            return Environment(name=OWN, path=path, folders=_with_targets(folders, self.files))
         if name.startswith("/") and self.files.sort(Path(name)) != "file":
             return _virtual_environment(image, Path(name), self.files)
         try:
-            found = self.environments.open(name, policy=policy)
+            built = self.environments.open(name, policy=policy)
         except CannotStart as error:
             if error.reason != CREATING:
                 raise
             raise CannotStart(CREATING, f'{PULLING} "{image}": {error}') from error
-        return replace(_virtual_environment(image, found.folder, self.files), note=found.note)
+        return replace(_virtual_environment(image, built.folder, self.files), note=built.note)
 
 
 OTHERS = (
     f"or {', '.join(name for name in PROMISES if name not in (HOST, OWN))}, a requirements file, a virtual environment"
 )
-# How a wait for a build begins; what follows the image tells how far it is.
+# How the message about a running build begins; the progress follows the image.
 PULLING = "Pulling image"
 
 
 def never_pulled(container: Object, error: CannotStart) -> CannotStart:
-    """Say that an image has no environment to a container that wants no other than is there."""
+    """Return a kubelet's error for a missing image if the container's pull policy is Never, else the error itself."""
     if container.get("imagePullPolicy") != NEVER or error.reason == INVALID:
         return error
     image = str(container.get("image") or "")
@@ -170,16 +170,16 @@ def never_pulled(container: Object, error: CannotStart) -> CannotStart:
 
 
 def backed_off(container: Object, error: CannotStart) -> CannotStart:
-    """Say that an image still has no environment, as a kubelet does between two tries to pull it."""
+    """Return a kubelet's error between two attempts to pull an image."""
     image = str(container.get("image") or "")
     return CannotStart(BACK_OFF, f'Back-off pulling image "{image}": {NOT_PULLED}: {error}')
 
 
 def _virtual_environment(image: str, folder: Path, files: Files) -> Environment:
     if not files.exists(folder / "bin"):
-        said = f"image {image!r} is mapped to {folder}, which has no bin folder"
-        raise CannotStart(NOT_PULLED, f"{said}; make a virtual environment there: uv venv {folder}")
-    folders = _with_real_places((str(folder), *_base_prefix(folder, files)), files)
+        problem = f"image {image!r} is mapped to {folder}, which has no bin folder"
+        raise CannotStart(NOT_PULLED, f"{problem}; create a virtual environment there: uv venv {folder}")
+    folders = _with_targets((str(folder), *_base_prefix(folder, files)), files)
     return Environment(
         name=str(folder),
         path=(str(folder / "bin"), *SYSTEM_PATH),
@@ -189,7 +189,7 @@ def _virtual_environment(image: str, folder: Path, files: Files) -> Environment:
 
 
 def _base_prefix(folder: Path, files: Files) -> tuple[str, ...]:
-    """Find where the interpreter of a virtual environment was installed."""
+    """Return where the interpreter of a virtual environment is installed."""
     try:
         lines = files.read(folder / "pyvenv.cfg").decode(errors="replace").splitlines()
     except FileNotFoundError:
@@ -199,8 +199,8 @@ def _base_prefix(folder: Path, files: Files) -> tuple[str, ...]:
     return (str(Path(home).parent),) if home else ()
 
 
-def _with_real_places(folders: Iterable[str], files: Files) -> tuple[str, ...]:
-    """Add where links lead to: an interpreter looks for its library from its real place."""
+def _with_targets(folders: Iterable[str], files: Files) -> tuple[str, ...]:
+    """Add the targets of links: an interpreter looks for its library relative to its real path."""
     places = ((folder, str(files.resolve(Path(folder)))) for folder in folders)
     return tuple(dict.fromkeys(place for pair in places for place in pair))
 
@@ -211,7 +211,7 @@ def _spellings(image: str) -> tuple[str, ...]:
 
 
 def _matches(image: str, pattern: str) -> bool:
-    """Compare as a shell would; a pattern without a tag stands for every tag."""
+    """Match like a shell; a pattern without a tag matches every tag."""
     if fnmatchcase(image, pattern):
         return True
     if ":" in pattern.rpartition("/")[2] or "@" in pattern:

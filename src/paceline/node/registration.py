@@ -1,4 +1,4 @@
-"""This machine as a Node object, and the lease that says it is alive."""
+"""Register this machine as a Node, and renew its status and lease."""
 
 import asyncio
 import logging
@@ -22,16 +22,16 @@ LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
 RETRY_SECONDS = 0.5
-# As often a kubelet reports when nothing has changed.
+# How often a kubelet reports when nothing has changed.
 HEARTBEAT = timedelta(minutes=5)
 MAX_PODS = 1000
 RUNTIME = "paceline://0.1.0"
-UNBOXED = (
-    "containers run without a sandbox, as `paceline up --no-sandbox` chose: they see the machine as it is, with all "
-    "that the agent's user may do; volumes cannot be mounted, and members of a job are not known by name"
+NO_SANDBOX = (
+    "containers run without a sandbox because of `paceline up --no-sandbox`: they see the whole machine with all "
+    "privileges of the agent's user; volumes cannot be mounted, and the replicas of a job do not resolve by name"
 )
-# Conditions that are not measured yet are not claimed to be bad.
-QUIET = (
+# Conditions that are not measured are reported as good.
+UNMEASURED = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "node agent has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "node agent has no disk pressure"),
     ("PIDPressure", "KubeletHasSufficientPID", "node agent has sufficient PID available"),
@@ -39,7 +39,7 @@ QUIET = (
 
 
 def node_object(host: Host) -> Object:
-    """Write the part of the node that does not change."""
+    """Return the node without its status."""
     facts = dict(host.facts)
     labels = {
         "kubernetes.io/hostname": host.name,
@@ -57,26 +57,17 @@ def node_object(host: Host) -> Object:
 def node_status(
     host: Host, old: Object, *, has_sandbox: bool, now: datetime, network: PodNetwork = SHARED_NETWORK
 ) -> Object:
-    """Write the node's status; a condition's moment changes only with the condition."""
-    plain = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
-    plain |= {"ephemeral-storage": f"{host.disk_bytes // 1024}Ki"} if host.disk_bytes else {}
-    plain |= {supply.resource: str(len(supply.devices)) for supply in host.supplies}
-    # As the server writes them, so that what was reported is known again.
-    amounts = {name: canonical(amount) for name, amount in plain.items()}
-    info = {
-        "machineID": "",
-        "systemUUID": "",
-        "bootID": "",
-        "kernelVersion": "",
-        "osImage": "",
-        "operatingSystem": "linux",
-        "architecture": "",
-        "containerRuntimeVersion": RUNTIME,
-        "kubeletVersion": RUNTIME.rpartition("/")[2],
-        "kubeProxyVersion": "",
-    }
-    before = {each["type"]: each for each in old.get("conditions") or ()}
-    conditions = [_since(each, before, now) for each in _conditions(host, network, has_sandbox=has_sandbox)]
+    """Return the node's status; a condition's transition time changes only with its status."""
+    capacity = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    capacity |= {"ephemeral-storage": f"{host.disk_bytes // 1024}Ki"} if host.disk_bytes else {}
+    capacity |= {pool.resource: str(len(pool.devices)) for pool in host.device_pools}
+    # As the server stores them, so that an unchanged status is not written again.
+    amounts = {name: canonical(amount) for name, amount in capacity.items()}
+    required = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "architecture", "kubeProxyVersion")
+    versions = {"containerRuntimeVersion": RUNTIME, "kubeletVersion": RUNTIME.rpartition("/")[2]}
+    info = {**dict.fromkeys(required, ""), "operatingSystem": "linux", **versions}
+    previous = {condition["type"]: condition for condition in old.get("conditions") or ()}
+    conditions = _conditions(host, network, has_sandbox=has_sandbox)
     return {
         "capacity": amounts,
         "allocatable": amounts,
@@ -85,59 +76,59 @@ def node_status(
             {"type": "Hostname", "address": host.name},
         ],
         "nodeInfo": info | dict(host.facts),
-        "conditions": conditions,
+        "conditions": [_with_times(condition, previous, now) for condition in conditions],
     }
 
 
 def _conditions(host: Host, network: PodNetwork, *, has_sandbox: bool) -> list[Object]:
-    missing = f"bubblewrap is not installed; install it with: {host.install_sandbox}"
-    sandbox = (
-        ("SandboxReady", "Found", "bubblewrap is installed") if has_sandbox else ("SandboxReady", "Missing", missing)
-    )
     if not host.has_sandbox:
-        sandbox = ("SandboxReady", "NotWanted", UNBOXED)
-    own = ("True", "OwnNetwork") if network.is_own else ("False", "HostNetwork")
+        sandbox = ("False", "NotWanted", NO_SANDBOX)
+    elif has_sandbox:
+        sandbox = ("True", "Found", "bubblewrap is installed")
+    else:
+        sandbox = ("False", "Missing", f"bubblewrap is not installed; install it with: {host.install_sandbox}")
+    pod_network = ("True", "OwnNetwork") if network.is_own else ("False", "HostNetwork")
     return [
-        *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
-        _condition(sandbox[0], "True" if has_sandbox and host.has_sandbox else "False", *sandbox[1:]),
+        *(_condition(kind, "False", reason, message) for kind, reason, message in UNMEASURED),
+        _condition("SandboxReady", *sandbox),
         _limits_condition(host),
-        _condition("PodNetwork", *own, network.message),
+        _condition("PodNetwork", *pod_network, network.message),
         _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),
     ]
 
 
 def _limits_condition(host: Host) -> Object:
-    which = "cpu, memory and process limits of containers are"
+    subject = "cpu, memory and process limits of containers are"
     if host.cgroups is not None:
-        return _condition("LimitsEnforced", "True", "ControlGroups", f"{which} enforced")
-    said = f"{which} not enforced: this user may not make control groups; root may"
-    return _condition("LimitsEnforced", "False", "NotPermitted", said)
+        return _condition("LimitsEnforced", "True", "ControlGroups", f"{subject} enforced")
+    message = f"{subject} not enforced: this user may not create cgroups; run the agent as root"
+    return _condition("LimitsEnforced", "False", "NotPermitted", message)
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Object:
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def _since(condition: Object, before: dict[str, Object], now: datetime) -> Object:
-    old = before.get(condition["type"], {})
+def _with_times(condition: Object, previous: dict[str, Object], now: datetime) -> Object:
+    old = previous.get(condition["type"], {})
     is_same = old.get("status") == condition["status"] and "lastTransitionTime" in old
-    beat = old.get("lastHeartbeatTime")
-    is_fresh = is_same and beat and now - from_wire(beat) < HEARTBEAT
+    heartbeat = old.get("lastHeartbeatTime")
+    is_fresh = is_same and heartbeat and now - from_wire(heartbeat) < HEARTBEAT
     return condition | {
-        "lastHeartbeatTime": beat if is_fresh else to_wire(now),
+        "lastHeartbeatTime": heartbeat if is_fresh else to_wire(now),
         "lastTransitionTime": old["lastTransitionTime"] if is_same else to_wire(now),
     }
 
 
-def _without_gone(status: Object, old: Object) -> Object:
-    """Say also what the node no longer has: what a patch does not name stays."""
+def _removing_absent(status: Object, old: Object) -> Object:
+    """Return a merge patch that also removes the resources that the node no longer has."""
     amounts = ("capacity", "allocatable")
     return status | {name: dict.fromkeys(old.get(name) or {}) | status[name] for name in amounts}
 
 
 @dataclass(slots=True, kw_only=True)
 class Registration:
-    """Keeps the node and its lease up to date."""
+    """Keeps the Node and its Lease up to date."""
 
     cluster: Cluster
     clock: Clock
@@ -145,39 +136,39 @@ class Registration:
     find_sandbox: Callable[[], str | None]
     network: PodNetwork = SHARED_NETWORK
     _status: Object = field(default_factory=dict)
-    _is_open: bool = False
+    _is_schedulable: bool = False
 
     async def register(self) -> None:
-        """Make the node if it is not there, and say what it has; what people wrote on it stays."""
+        """Create the Node if it does not exist, and report its status; labels and taints of users stay."""
         try:
             node = await self.cluster.create(NODES, node_object(self.host))
         except AlreadyExists:
             node = await self.cluster.get(NODES, "", self.host.name)
-        self._status, self._is_open = node.get("status") or {}, False
+        self._status, self._is_schedulable = node.get("status") or {}, False
         try:
             await self._report()
-            await self._welcome_pods()
+            await self._remove_not_ready_taint()
         except ServiceUnavailable as error:
             if not self._status:
                 raise
-            # It is known from before, so its pods can be looked after while the store takes no writes.
+            # The Node exists already, so its pods can be reconciled while the store takes no writes.
             log.warning("node not reported", extra={"error": str(error)})
 
-    async def keep(self) -> None:
-        """Renew until cancelled; trouble with the server is waited out."""
+    async def run(self) -> None:
+        """Renew until cancelled; errors of the server are logged and retried."""
         while True:
             try:
                 await self._renew()
                 await self._report()
-                await self._welcome_pods()
+                await self._remove_not_ready_taint()
             except NotFound:
-                # Somebody deleted the node.
+                # A user deleted the Node.
                 await self._try_register()
             except PacelineError as error:
                 log.warning("node not renewed", extra={"reason": error.reason, "error": str(error)})
             await asyncio.sleep(RENEW_SECONDS)
 
-    async def arrive(self) -> None:
+    async def register_with_retry(self) -> None:
         """Register, however long it takes until the server answers."""
         while True:
             if await self._try_register():
@@ -192,9 +183,9 @@ class Registration:
             return False
         return True
 
-    async def _welcome_pods(self) -> None:
-        """Take off, once, what keeps pods away from a node that is not ready, now that it has said that it is."""
-        while not self._is_open:
+    async def _remove_not_ready_taint(self) -> None:
+        """Remove the not-ready taint, once, after the node has reported that it is ready."""
+        while not self._is_schedulable:
             node = await self.cluster.get(NODES, "", self.host.name)
             taints = without_not_ready(node)
             change: Object = {
@@ -205,15 +196,15 @@ class Registration:
                 if taints is not None:
                     await self.cluster.patch(NODES, ("", self.host.name), change)
             except Conflict:
-                # Somebody else wrote on it, and that stays.
+                # Another client changed the Node: read it again.
                 continue
-            self._is_open = True
+            self._is_schedulable = True
 
     async def _report(self) -> None:
         now, has_sandbox = self.clock.now(), self.find_sandbox() is not None
         status = node_status(self.host, self._status, has_sandbox=has_sandbox, now=now, network=self.network)
         if any(self._status.get(name) != value for name, value in status.items()):
-            change = {"status": _without_gone(status, self._status)}
+            change = {"status": _removing_absent(status, self._status)}
             written = await self.cluster.patch(NODES, ("", self.host.name), change, subresource="status")
             self._status = written.get("status") or status
 

@@ -10,8 +10,8 @@ import pytest
 
 from paceline.cluster.config import configured_devices, device_row
 from paceline.errors import Invalid
-from paceline.host.resources import find_supplies
-from paceline.node.host_info import Device, Supply
+from paceline.host.resources import find_device_pools
+from paceline.node.host_info import Device, DevicePool
 from paceline.settings import Settings
 
 # As much of the library as counting takes: two GPUs, the second of which does not answer when `broken` is set.
@@ -49,7 +49,7 @@ def absent(name):
 
 
 def declared(*rows):
-    return find_supplies(rows, load=absent)
+    return find_device_pools(rows, load=absent)
 
 
 def test_without_the_library_there_are_no_gpus():
@@ -57,31 +57,31 @@ def test_without_the_library_there_are_no_gpus():
 
 
 def test_the_library_counts_gpus_and_names_them(nvml):
-    (gpus,) = find_supplies((), load=nvml())
+    (gpus,) = find_device_pools((), load=nvml())
 
     assert gpus.resource == "nvidia.com/gpu"
     assert gpus.devices == (Device(number=0, name="GPU-0"), Device(number=1, name="GPU-1"))
 
 
 def test_a_gpu_that_does_not_answer_is_given_to_nobody(nvml):
-    (gpus,) = find_supplies((), load=nvml(broken=0))
+    (gpus,) = find_device_pools((), load=nvml(broken=0))
 
     assert [device.number for device in gpus.devices] == [1]
 
 
 def test_a_library_without_a_driver_is_as_good_as_none(nvml):
-    assert find_supplies((), load=nvml(init=9)) == ()
+    assert find_device_pools((), load=nvml(init=9)) == ()
 
 
 def test_what_is_declared_stands_instead_of_what_is_found(nvml):
-    (gpus,) = find_supplies((("nvidia.com/gpu", "1"),), load=nvml())
+    (gpus,) = find_device_pools((("nvidia.com/gpu", "1"),), load=nvml())
 
     assert gpus.devices == (Device(number=0),)
 
 
 def test_a_number_declares_that_many():
     assert declared(("example.com/fpga", "2")) == (
-        Supply(resource="example.com/fpga", devices=(Device(number=0), Device(number=1))),
+        DevicePool(resource="example.com/fpga", devices=(Device(number=0), Device(number=1))),
     )
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from paceline.client.interface import NODES
 from paceline.node.devices import Devices, nodes, variables
-from paceline.node.host_info import CannotStart, Device, Folders, Supply
+from paceline.node.host_info import CannotStart, Device, DevicePool, Folders
 from paceline.testing.sim.effects import sim_world
 from paceline.testing.sim.processes import Course
 from tests.unit.node.pods import HOST
 
-GPUS = Supply(
+GPUS = DevicePool(
     resource="nvidia.com/gpu",
     devices=tuple(Device(number=number, nodes=(f"/dev/nvidia{number}",)) for number in range(3)),
     nodes=("/dev/nvidiactl",),
@@ -42,8 +42,8 @@ def devices(files):
     return agent(files)
 
 
-def agent(files, *supplies):
-    made = Devices(files=files, folders=FOLDERS, supplies=supplies or (GPUS,))
+def agent(files, *device_pools):
+    made = Devices(files=files, folders=FOLDERS, pools=device_pools or (GPUS,))
     made.load()
     return made
 
@@ -124,12 +124,12 @@ def test_the_devices_of_a_sidecar_stay_its_own(devices):
 def test_a_device_that_is_gone_is_not_replaced_behind_the_back_of_who_holds_it(files, devices):
     holder = pod("a", container(gpus=3))
     assigned(devices, holder)
-    fewer = agent(files, Supply(resource="nvidia.com/gpu", devices=GPUS.devices[:2]))
+    fewer = agent(files, DevicePool(resource="nvidia.com/gpu", devices=GPUS.devices[:2]))
 
-    with pytest.raises(CannotStart, match=r"nvidia.com/gpu 2, which this container holds, is no longer there"):
+    with pytest.raises(CannotStart, match=r"nvidia.com/gpu 2 is allocated to this container, but no longer exists"):
         assigned(fewer, holder)
     with pytest.raises(CannotStart, match="Requested: 3, Available: 0"):
-        assigned(agent(files, Supply(resource="example.com/other", devices=())), holder)
+        assigned(agent(files, DevicePool(resource="example.com/other", devices=())), holder)
 
 
 def test_a_record_that_was_never_finished_holds_nothing(files):
@@ -160,7 +160,9 @@ def test_a_container_that_asks_for_none_is_told_that_it_has_none(devices):
 
 
 def test_devices_with_a_name_go_by_it(files):
-    named = Supply(resource="nvidia.com/gpu", devices=(Device(number=0, name="GPU-1"), Device(number=1, name="GPU-2")))
+    named = DevicePool(
+        resource="nvidia.com/gpu", devices=(Device(number=0, name="GPU-1"), Device(number=1, name="GPU-2"))
+    )
     devices = agent(files, named)
     some = pod("a", container(gpus=2))
     assigned(devices, some)
@@ -179,7 +181,7 @@ def test_agents_that_die_at_any_moment_never_give_one_device_to_two_pods(play, s
     """Four pods share two devices; whoever finds none waits, and all come to their ends."""
 
     async def story(place):
-        place.host = replace(HOST, supplies=(replace(GPUS, devices=GPUS.devices[:2]),))
+        place.host = replace(HOST, device_pools=(replace(GPUS, devices=GPUS.devices[:2]),))
         given = []
 
         def script(intent):
@@ -207,8 +209,8 @@ def test_agents_that_die_at_any_moment_never_give_one_device_to_two_pods(play, s
 def test_the_node_has_what_the_machine_has_now(play):
     async def story(place):
         seen = []
-        for supplies in ((GPUS,), ()):
-            place.host = replace(HOST, supplies=supplies)
+        for device_pools in ((GPUS,), ()):
+            place.host = replace(HOST, device_pools=device_pools)
             async with place.agent():
                 status = (await place.cluster.get(NODES, "", HOST.name))["status"]
                 seen.append([status[part].get("nvidia.com/gpu") for part in ("capacity", "allocatable")])

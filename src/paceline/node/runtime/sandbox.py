@@ -107,40 +107,37 @@ def group_text(user: User) -> str:
 
 
 def options(config: ContainerConfig, host: Host) -> tuple[Option, ...]:
-    """Spell the sandbox. Later options lie over earlier ones, so the user's mounts come last."""
-    return tuple(
-        word
-        for part in (
-            _machine(host),
-            _views(config),
-            _etc(config, host),
-            _memory(),
-            _masks(config, host),
-            _environment(config, host),
-            _openings(config, host),
-            _devices(config),
-            _mounts(config),
-            _read_only(config),
-            _isolation(config, host),
-            _env(config, host),
-        )
-        for word in part
+    """Return the options of bubblewrap. Later mounts cover earlier ones, so those of the user come last."""
+    return (
+        *_root(host),
+        *_views(config),
+        *_etc(config, host),
+        *_memory(),
+        *_masks(config, host),
+        *_environment(config, host),
+        *_mount_parents(config, host),
+        *_devices(config),
+        *_mounts(config),
+        *_read_only(config),
+        *_isolation(config, host),
+        "--clearenv",
+        *_env(config, host),
     )
 
 
 def command(config: ContainerConfig, host: Host) -> tuple[str, ...]:
-    """Spell what is executed in the sandbox, as the user it is to run as."""
+    """Return the command in the sandbox; setpriv changes to the container's user."""
     user = config.user
     if user is None:
         return config.command
     groups = ("--groups", ",".join(map(str, user.groups))) if user.groups else ("--clear-groups",)
-    kept = ",".join(("-all", *(f"+{each.removeprefix('CAP_').lower()}" for each in config.capabilities)))
-    become = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--bounding-set", kept, "--")
-    return (host.setpriv, *become, *config.command)
+    bounds = ",".join(("-all", *(f"+{name.removeprefix('CAP_').lower()}" for name in config.capabilities)))
+    arguments = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--bounding-set", bounds, "--")
+    return (host.setpriv, *arguments, *config.command)
 
 
-def _machine(host: Host) -> Iterator[str]:
-    """Programs and libraries. The root is empty memory, so that a mount can be made at any path."""
+def _root(host: Host) -> Iterator[str]:
+    """Yield the host's programs and libraries. The root is a tmpfs, so that a mount point can be at any path."""
     yield from ("--tmpfs", "/")
     for name, target in host.links:
         yield from ("--symlink", target, name)
@@ -180,7 +177,7 @@ def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
     return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in SHARED_ETC))
 
 
-def _openings(config: ContainerConfig, host: Host) -> Iterator[str]:
+def _mount_parents(config: ContainerConfig, host: Host) -> Iterator[str]:
     for parent in config.mount_parents:
         yield from ("--tmpfs", parent.folder)
         paths = [f"{parent.folder}/{name}" for name in parent.names]
@@ -313,7 +310,6 @@ def variables(config: ContainerConfig, host: Host) -> dict[str, str]:
 
 
 def _env(config: ContainerConfig, host: Host) -> Iterator[str]:
-    yield "--clearenv"
     for name, value in variables(config, host).items():
         yield from ("--setenv", name, value)
 
@@ -332,15 +328,9 @@ def unsandboxed_intent(config: ContainerConfig, host: Host) -> dict[str, Any]:
     return {
         "launcher": ["-I", "-S", subreaper.__file__],
         "argv": [host.python, "--", *command(config, host)],
-        "options": tuple(_unsandboxed_options(config, host)),
+        "options": ("--chdir", config.working_dir or "/", *_env(config, host)),
         "endSignal": SUBREAPER_KILL,
     }
-
-
-def _unsandboxed_options(config: ContainerConfig, host: Host) -> Iterator[str]:
-    yield from ("--chdir", config.working_dir or "/")
-    for name, value in variables(config, host).items():
-        yield from ("--setenv", name, value)
 
 
 def _sandbox_needs(config: ContainerConfig) -> Iterator[str]:

@@ -21,7 +21,7 @@ from paceline.effects import Effects
 from paceline.errors import ServiceUnavailable
 from paceline.host.cluster_clock import ClockKeeper, ClusterClock, open_clock
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
-from paceline.node.host_info import Device, Folders, Host, Supply
+from paceline.node.host_info import Device, DevicePool, Folders, Host
 from paceline.node.network.service_proxy import Route, ServiceProxy
 from paceline.node.runtime.exec_types import ExecRequest, RunExec
 from paceline.store.backend import DEFAULTS, Log, StoreLimits
@@ -32,7 +32,7 @@ from paceline.testing.sim.killable import Grip, Killed
 from paceline.testing.sim.network import Network, Wire
 
 TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
-GPUS = Supply(resource="nvidia.com/gpu", devices=(Device(number=0), Device(number=1)))
+GPUS = DevicePool(resource="nvidia.com/gpu", devices=(Device(number=0), Device(number=1)))
 HOST = Host(
     name="sim",
     is_root=False,
@@ -41,7 +41,7 @@ HOST = Host(
     cpus=4,
     memory_bytes=8 << 30,
     disk_bytes=64 << 30,
-    supplies=(GPUS,),
+    device_pools=(GPUS,),
 )
 EXTERNAL = "192.0.2.9"
 ROOT = Path("/sim/agent")
