@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apimachinery.yaml_reader import read_documents
 from paceline.cli.main import main
 from paceline.testing.embedded import Embedded, Ran, wait_until
 
@@ -75,7 +75,7 @@ def test_helm_and_paceline_render_the_same(text, settings, program, tmp_path, ca
     rendered = capfd.readouterr().out
 
     assert (charted.code, code) == (0, 0), charted.err
-    (theirs,), (ours,) = (list(read_trees(each, "rendered")) for each in (charted.out, rendered))
+    (theirs,), (ours,) = (list(read_documents(each, "rendered")) for each in (charted.out, rendered))
     assert theirs.value == ours.value
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paceline.apimachinery.crd.crd import Known
+from paceline.apimachinery.crd.crd import ShippedKind
 from paceline.apimachinery.meta import Object, revision_of
 from paceline.apiserver.crd.schema_validation import definition_faults
 from paceline.client.interface import CRDS, Collection
@@ -101,7 +101,7 @@ def test_our_definitions_are_stored_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("known", own_kinds().values(), ids=lambda known: known.resource.kind)
-def test_our_definitions_work_for_a_start_does_not_try_them(known: Known) -> None:
+def test_our_definitions_work_for_a_start_does_not_try_them(known: ShippedKind) -> None:
     assert definition_faults(known.definition) == ()
 
 

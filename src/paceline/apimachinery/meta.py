@@ -1,4 +1,4 @@
-"""Access to the metadata of an object in its JSON form."""
+"""Access to the metadata and conditions of an object in its JSON form."""
 
 from sys import intern
 from typing import Any
@@ -50,6 +50,17 @@ def annotations_of(obj: Object) -> dict[str, str]:
 def is_deleting(obj: Object) -> bool:
     """Return whether the object is being deleted, and waits for finalizers or a grace period."""
     return bool(obj.get("metadata", {}).get("deletionTimestamp"))
+
+
+def condition_of(obj: Object, condition_type: str) -> Object | None:
+    """Return a condition of the object's status by its type, or None."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition.get("type") == condition_type), None)
+
+
+def has_condition(obj: Object, condition_type: str) -> bool:
+    """Return whether a condition of the object is True."""
+    return (condition_of(obj, condition_type) or {}).get("status") == "True"
 
 
 def controller_of(obj: Object) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.apimachinery.meta import Object, name_of
+from paceline.apimachinery.meta import Object, has_condition, name_of
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -69,15 +69,9 @@ def is_terminal(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in TERMINAL_PHASES
 
 
-def condition_of(obj: Object, condition_type: str) -> Object | None:
-    """Return a condition of a pod or node by its type, or None."""
-    conditions: Iterable[Object] = (obj.get("status") or {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition.get("type") == condition_type), None)
-
-
 def is_ready(obj: Object) -> bool:
     """Return whether the condition Ready of a pod or node is True."""
-    return (condition_of(obj, "Ready") or {}).get("status") == "True"
+    return has_condition(obj, "Ready")
 
 
 def port_number(port: int | str, containers: Iterable[Mapping[str, Any]], protocol: str = "") -> int | None:

@@ -1,171 +1,230 @@
-"""Build JSON-shaped values from YAML events, counting as they come, so that no bomb is ever unfolded."""
+"""A YAML reader for untrusted text that reads scalars as kubectl does.
 
+It counts values while it parses, so that a document that expands itself by aliases is rejected early.
+"""
+
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import yaml
 
-from paceline.apimachinery.yaml_scalars import is_word, plain
 from paceline.errors import BadRequest, TooLarge
 
 MAX_NODES = 20_000
 MAX_DEPTH = 64
-# Aliases may make a document this many times larger than it is written.
+# How many times larger aliases may make a document.
 MAX_UNFOLDING = 10
-# Documents smaller than this may repeat themselves as they like.
+# Smaller documents may use aliases without that limit.
 FREE_NODES = 1_000
 
 TAGS = "tag:yaml.org,2002:"
 MERGE = "<<"
+_TAG_NAMES = {bool: "bool", int: "int", float: "float", type(None): "null"}
+
+_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
+_FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LONGEST_NUMBER = 64
+
+
+def plain(text: str) -> str | int | float | bool | None:
+    """Return the value of an unquoted scalar; raise ValueError for a number that JSON does not have.
+
+    Dates and times are strings.
+    """
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{text} is a number that JSON does not have")
+    if text[0] not in "+-.0123456789":
+        return text
+    return _number(text)
+
+
+def is_word(text: str) -> bool:
+    """Return whether text is read as itself without quotes, unlike `y` and `1e3`."""
+    try:
+        return plain(text) == text
+    except ValueError:
+        return False
+
+
+def _number(text: str) -> str | int | float:
+    digits = text.replace("_", "")
+    if not _FLOAT.fullmatch(digits) and not _INTEGER.fullmatch(digits):
+        return text
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(digits)} digits is too long")
+    if _INTEGER.fullmatch(digits):
+        number = _integer(digits)
+        if -(2**63) <= number < 2**64:
+            return number
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large for a number")
+    return value
+
+
+def _integer(digits: str) -> int:
+    """Return an integer as Go reads it: a leading 0 means octal (`defaultMode: 0400`)."""
+    bare = digits.lstrip("+-")
+    if len(bare) > 1 and bare[0] == "0" and bare[1].isdigit():
+        digits = digits.replace("0", "0o", 1)
+    return int(digits, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
-    """One YAML document and the line it begins on."""
+class YamlDocument:
+    """One YAML document and its first line."""
 
     value: Any
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
-    """A value with its size, kept for aliases to it."""
+class _Node:
+    """A value with its size, which is counted again for every alias to it."""
 
     value: Any
     nodes: int
     height: int
 
 
-def read_trees(text: str, source: str, *, twice: list[str] | None = None) -> Iterator[Tree]:
-    """Give every document that is not empty; BadRequest and TooLarge carry file and line.
+def read_documents(text: str, source: str, *, duplicates: list[str] | None = None) -> Iterator[YamlDocument]:
+    """Yield every document that is not empty; raise BadRequest or TooLarge with file and line.
 
-    A key that stands twice is refused, or told in `twice`, where Kubernetes takes the last.
+    A duplicate key is an error; with `duplicates`, the last one counts, as in Kubernetes, and is reported there.
     """
     try:
-        builder = Builder(text, source, twice)
-        yield from builder.documents()
+        yield from _Parser(text, source, duplicates).documents()
     except yaml.MarkedYAMLError as error:
-        raise BadRequest(_syntax(error, source, text) if twice is None else _brief(error)) from error
+        raise BadRequest(_syntax_error(error, source, text)) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         character = error.character if isinstance(error.character, int) else ord(error.character)
         raise BadRequest(f"{source}:{line}: the character 0x{character:02x} is not allowed in YAML") from error
 
 
-class Builder:
-    """Reads one stream of events; every method leaves the stream behind the node it read."""
+class _Parser:
+    """Reads one stream of events; every method consumes the events of the node that it returns."""
 
-    def __init__(self, text: str, source: str, twice: list[str] | None = None) -> None:
+    def __init__(self, text: str, source: str, duplicates: list[str] | None) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._source = source
-        self._twice = twice
-        self._anchors: dict[str, Grown | None] = {}
+        self._duplicates = duplicates
+        self._anchors: dict[str, _Node | None] = {}
         self._written = 0
         self._unfolded = 0
 
-    def documents(self) -> Iterator[Tree]:
-        """Read the stream document by document."""
+    def documents(self) -> Iterator[YamlDocument]:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 self._anchors.clear()
-                if self._twice is None:
-                    # A file has many objects, a body one: there, whatever follows counts too.
+                if self._duplicates is None:
+                    # The limits are per object. A file has many objects, a request body has one.
                     self._written = self._unfolded = 0
                 first = next(self._events)
-                grown = self._node(first, depth=1)
-                if grown.value is not None:
-                    yield Tree(value=grown.value, line=_line(first))
+                node = self._node(first, depth=1)
+                if node.value is not None:
+                    yield YamlDocument(value=node.value, line=_line(first))
 
-    def _node(self, event: yaml.Event, depth: int) -> Grown:
+    def _node(self, event: yaml.Event, depth: int) -> _Node:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
         self._count(event, written=1, depth=depth)
         anchor = getattr(event, "anchor", None)
         if anchor:
-            # None while the node is open: an alias to it from inside would have no end.
+            # None until the node is complete: an alias to it from inside would be infinite.
             self._anchors[anchor] = None
         if isinstance(event, yaml.MappingStartEvent):
-            grown = self._mapping(event, depth)
+            node = self._mapping(event, depth)
         elif isinstance(event, yaml.SequenceStartEvent):
-            grown = self._sequence(event, depth)
+            node = self._sequence(event, depth)
         elif isinstance(event, yaml.ScalarEvent):
-            grown = Grown(value=self._scalar(event), nodes=1, height=1)
+            node = _Node(value=self._scalar(event), nodes=1, height=1)
         else:
-            self._refuse(event, "a value is missing")
+            self._fail(event, "a value is missing")
         if anchor:
-            self._anchors[anchor] = grown
-        return grown
+            self._anchors[anchor] = node
+        return node
 
-    def _mapping(self, start: yaml.MappingStartEvent, depth: int) -> Grown:
-        self._tag(start, "map")
+    def _mapping(self, start: yaml.MappingStartEvent, depth: int) -> _Node:
+        self._check_tag(start, "map")
         values: dict[str, Any] = {}
         merged: list[tuple[Any, yaml.Event]] = []
         lines: dict[str, int] = {}
         nodes = height = 1
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._key(event)
-            line = _line(event)
-            grown = self._node(value_event := next(self._events), depth + 1)
-            nodes, height = nodes + grown.nodes, max(height, grown.height + 1)
+            key, line = self._key(event), _line(event)
+            node = self._node(value_event := next(self._events), depth + 1)
+            nodes, height = nodes + node.nodes, max(height, node.height + 1)
             if key == MERGE and event.implicit[0]:
-                merged.append((grown.value, value_event))
-            elif key in values and self._twice is None:
-                self._refuse(
-                    event, f"the key {key!r} stands on line {lines[key]} and again on line {line}; keep one of them"
-                )
-            else:
-                if key in values and self._twice is not None:
-                    self._twice.append(f'line {line}: key "{key}" already set in map')
-                values[key], lines[key] = grown.value, line
-        if merged:
-            # The first of several wins, and what stands here itself above all.
-            brought: dict[str, Any] = {}
-            for value in reversed([self._merged(*each) for each in merged]):
-                brought.update(value)
-            values = {**brought, **values}
-        return Grown(value=values, nodes=nodes, height=height)
+                merged.append((node.value, value_event))
+                continue
+            if key in values:
+                self._report_duplicate(event, key, lines[key])
+            values[key], lines[key] = node.value, line
+        for value, value_event in merged:
+            # The mapping's own keys win, then the first merged mapping.
+            values = {**self._merged(value, value_event), **values}
+        return _Node(value=values, nodes=nodes, height=height)
 
-    def _sequence(self, start: yaml.SequenceStartEvent, depth: int) -> Grown:
-        self._tag(start, "seq")
+    def _report_duplicate(self, event: yaml.Event, key: str, first_line: int) -> None:
+        line = _line(event)
+        if self._duplicates is None:
+            self._fail(event, f"the key {key!r} is on line {first_line} and again on line {line}; keep one of them")
+        self._duplicates.append(f'line {line}: key "{key}" already set in map')
+
+    def _sequence(self, start: yaml.SequenceStartEvent, depth: int) -> _Node:
+        self._check_tag(start, "seq")
         values = []
         nodes = height = 1
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            grown = self._node(event, depth + 1)
-            values.append(grown.value)
-            nodes, height = nodes + grown.nodes, max(height, grown.height + 1)
-        return Grown(value=values, nodes=nodes, height=height)
+            node = self._node(event, depth + 1)
+            values.append(node.value)
+            nodes, height = nodes + node.nodes, max(height, node.height + 1)
+        return _Node(value=values, nodes=nodes, height=height)
 
-    def _alias(self, event: yaml.AliasEvent, depth: int) -> Grown:
+    def _alias(self, event: yaml.AliasEvent, depth: int) -> _Node:
         anchor = event.anchor or ""
         if anchor not in self._anchors:
-            self._refuse(event, f"the alias *{anchor} has no anchor &{anchor} before it")
-        grown = self._anchors[anchor]
-        if grown is None:
-            self._refuse(event, f"the alias *{anchor} contains itself")
-        self._unfolded += grown.nodes
-        self._count(event, written=0, depth=depth + grown.height - 1)
-        return grown
+            self._fail(event, f"the alias *{anchor} has no anchor &{anchor} before it")
+        node = self._anchors[anchor]
+        if node is None:
+            self._fail(event, f"the alias *{anchor} contains itself")
+        self._unfolded += node.nodes
+        self._count(event, written=0, depth=depth + node.height - 1)
+        return node
 
     def _count(self, event: yaml.Event, *, written: int, depth: int) -> None:
         self._written += written
         total = self._written + self._unfolded
         where = f"{self._source}:{_line(event)}"
         if total > MAX_NODES:
-            raise TooLarge(f"{where}: one document may hold {MAX_NODES} values, aliases unfolded; this one holds more")
+            raise TooLarge(f"{where}: a document may have at most {MAX_NODES} values, aliases included")
         if total > FREE_NODES and total > MAX_UNFOLDING * self._written:
             raise TooLarge(f"{where}: aliases make this document more than {MAX_UNFOLDING} times larger; write it out")
         if depth > MAX_DEPTH:
-            raise TooLarge(f"{where}: values may lie {MAX_DEPTH} levels deep; this one lies deeper")
+            raise TooLarge(f"{where}: a document may be nested at most {MAX_DEPTH} levels deep")
 
     def _key(self, event: yaml.Event) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            self._refuse(event, "a key must be a text, not a mapping, a list or an alias")
+            self._fail(event, "a key must be a string, not a mapping, a list or an alias")
         key = self._scalar(event)
         if isinstance(key, bool):
-            self._refuse(event, f"the key {event.value} means {str(key).lower()} in YAML; write it as '{event.value}'")
+            self._fail(event, f"the key {event.value} means {str(key).lower()} in YAML; write it as '{event.value}'")
         if key is None:
-            self._refuse(event, "a key is missing before the colon")
+            self._fail(event, "a key is missing before the colon")
         return key if isinstance(key, str) else str(event.value)
 
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
@@ -173,78 +232,52 @@ class Builder:
             try:
                 return plain(event.value)
             except ValueError as error:
-                self._refuse(event, f"{error}; put it in quotes if a text is meant")
+                self._fail(event, f"{error}; put it in quotes if it is a string")
         if event.implicit[1] or event.tag in ("!", TAGS + "str"):
             return str(event.value)
         value = plain(event.value) if event.tag and event.tag.startswith(TAGS) else event.value
-        self._tag(event, {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str"))
+        self._check_tag(event, _TAG_NAMES.get(type(value), "str"))
         return value
 
-    def _tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, wanted: str) -> None:
-        """Refuse tags that are not the plain name of what the node is."""
-        if event.tag not in (None, "!", TAGS + wanted):
+    def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, name: str) -> None:
+        """Raise BadRequest for a tag other than that of the node's own type."""
+        if event.tag not in (None, "!", TAGS + name):
             tag = event.tag.replace(TAGS, "!!")
-            self._refuse(
-                event, f"the tag {tag} is not allowed; only texts, numbers, true, false, lists and mappings are"
-            )
+            self._fail(event, f"the tag {tag} is not allowed; only JSON types are")
 
     def _merged(self, value: Any, event: yaml.Event) -> dict[str, Any]:
-        """Give what a merge key brings along; the first of several mappings wins."""
+        """Return the values of a merge key; the first of several mappings wins."""
         mappings = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, dict) for each in mappings):
-            self._refuse(event, "a merge key (<<) takes a mapping or a list of mappings")
+        if not all(isinstance(mapping, dict) for mapping in mappings):
+            self._fail(event, "a merge key (<<) takes a mapping or a list of mappings")
         result: dict[str, Any] = {}
-        for each in reversed(mappings):
-            result.update(each)
+        for mapping in reversed(mappings):
+            result.update(mapping)
         return result
 
-    def _refuse(self, event: yaml.Event, why: str) -> NoReturn:
-        raise BadRequest(f"{self._source}:{_line(event)}: {why}")
+    def _fail(self, event: yaml.Event, message: str) -> NoReturn:
+        raise BadRequest(f"{self._source}:{_line(event)}: {message}")
 
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
 
 
-def _brief(error: yaml.MarkedYAMLError) -> str:
-    """Say what Kubernetes says, which counts lines from 0 in half of all cases."""
-    mark, before = error.problem_mark, error.context_mark
-    line = mark.line if mark and mark.line else before.line if before else 0
-    line += isinstance(error, yaml.scanner.ScannerError)
-    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
-
-
-def _syntax(error: yaml.MarkedYAMLError, source: str, text: str) -> str:
+def _syntax_error(error: yaml.MarkedYAMLError, source: str, text: str) -> str:
     mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 1
-    what = error.problem or error.context or "this is not YAML"
-    lines = text.splitlines()
-    shown = lines[line - 1].strip() if line <= len(lines) else ""
+    lines = text.splitlines() or [""]
+    # The end of the text is on the last line.
+    line = min(mark.line + 1 if mark else 1, len(lines))
+    content = lines[line - 1]
+    problem = error.problem or error.context or "this is not YAML"
     hint = ""
-    if "\\t" in what or "\t" in (lines[line - 1] if line <= len(lines) else ""):
-        hint = "; YAML indents by spaces, never by tabs"
-    elif "mapping values are not allowed" in what:
-        hint = "; put a text with a colon in it in quotes, and look at the indentation"
-    elif "']'" in what or "'}'" in what:
+    if "\\t" in problem or "\t" in content:
+        hint = "; indent with spaces, not tabs"
+    elif "mapping values are not allowed" in problem:
+        hint = "; put a string that contains a colon in quotes, and check the indentation"
+    elif "']'" in problem or "'}'" in problem:
         hint = "; a bracket above is not closed, or a comma is missing"
-    elif "expected <block end>" in what or "did not find expected" in what:
-        hint = "; look at the indentation of this line and the ones above"
-    near = f" (near {shown[:60]!r})" if shown else ""
-    return f"{source}:{line}: line {line} is not YAML: {what}{near}{hint}"
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Writes texts so that kubectl, too, reads them as such."""
-
-
-def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_word(text) else '"')
-
-
-_Dumper.add_representer(str, _text)
-
-
-def to_text(value: Any) -> str:
-    """Write what JSON can say, a line for each value, fields in order."""
-    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True)
-    return text
+    elif "expected <block end>" in problem or "did not find expected" in problem:
+        hint = "; check the indentation of this line and the lines above"
+    near = f" (near {content.strip()[:60]!r})" if content.strip() else ""
+    return f"{source}:{line}: line {line} is not YAML: {problem}{near}{hint}"

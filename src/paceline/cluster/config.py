@@ -13,10 +13,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from paceline.apimachinery.builtin.qos import is_extended
+from paceline.apimachinery.builtin.scheduling import is_extended
 from paceline.apimachinery.name_validation import key_problem
 from paceline.apimachinery.quantity import parse
-from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apimachinery.yaml_reader import read_documents
 from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
 from paceline.node.images import HOST, SHIPPED
@@ -62,7 +62,7 @@ def read_section(settings: Settings, name: str, hint: str) -> dict[str, Any]:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        trees = tuple(read_trees(path.read_text(encoding="utf-8"), str(path)))
+        trees = tuple(read_documents(path.read_text(encoding="utf-8"), str(path)))
     except (FileNotFoundError, NotADirectoryError):
         # Those that use the folder report what is wrong with it.
         return {}

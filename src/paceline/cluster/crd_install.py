@@ -5,7 +5,7 @@ from functools import cache
 
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.crd import validation
-from paceline.apimachinery.crd.crd import Known
+from paceline.apimachinery.crd.crd import ShippedKind
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.crd.registry import LiveKinds, SchemaCache
@@ -32,12 +32,12 @@ def full_scheme() -> Scheme:
 
 
 @cache
-def own_kinds() -> Mapping[tuple[str, str], Known]:
+def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
     """Give our own kinds with their definitions, by group and kind."""
     components = builtin_components()
     pairs = zip(registry.resources(components), registry.crds(components), strict=True)
     return {
-        (resource.group, resource.kind): Known(resource=resource, definition=_completed(definition))
+        (resource.group, resource.kind): ShippedKind(resource=resource, definition=_completed(definition))
         for resource, definition in pairs
     }
 

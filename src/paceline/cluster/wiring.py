@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from paceline.apimachinery.builtin.priority_classes import SYSTEM_PRIORITIES
+from paceline.apimachinery.builtin.scheduling import SYSTEM_PRIORITIES
 from paceline.apimachinery.builtin.storage_annotations import DEFAULT_CLASS, FOLDERS
 from paceline.apimachinery.meta import Object, key_of
 from paceline.client.event_recorder import Recorder

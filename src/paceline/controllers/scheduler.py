@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of, revision_of, uid_of
-from paceline.apimachinery.pods import condition_of, is_terminal
+from paceline.apimachinery.meta import Key, Object, condition_of, key_of, name_of, namespace_of, revision_of, uid_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer, running

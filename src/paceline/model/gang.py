@@ -1,9 +1,13 @@
 """The intermediate form of a job, independent of its kind and framework."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
+
+# A full git commit hash, SHA-1 or SHA-256.
+COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class RestartPolicy(StrEnum):

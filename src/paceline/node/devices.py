@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.apimachinery.builtin.qos import is_extended
+from paceline.apimachinery.builtin.scheduling import is_extended
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.pods import is_sidecar
 from paceline.apimachinery.quantity import whole

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from paceline.apimachinery.builtin.taints import without_not_ready
+from paceline.apimachinery.builtin.scheduling import without_not_ready
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import canonical
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro

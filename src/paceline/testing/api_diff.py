@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apimachinery.yaml_reader import read_documents
 
 SECONDS = 20.0
 LOOK_SECONDS = 0.05
@@ -177,7 +177,7 @@ def _at(document: Any, path: str) -> Any:
 
 def _read(said: Said) -> Any:
     if said.content_type == "application/yaml":
-        return next((tree.value for tree in read_trees(said.body.decode(), "answer")), None)
+        return next((tree.value for tree in read_documents(said.body.decode(), "answer")), None)
     try:
         whole = json.loads(said.body)
         return [] if _is_reminder(whole) else whole

@@ -126,7 +126,7 @@ def test_a_folder_that_only_claims_to_be_ours_is_kept_and_its_volume_says_so(clu
     status = show(cluster, "pv", "copied")["status"]
     assert status["reason"] == "VolumeFailedDelete"
     where = cluster.settings.volumes
-    assert f"{tmp_path}/precious is kept: it is not a folder directly below {where}" in status["message"]
+    assert f"{tmp_path}/precious is not deleted: it is not directly below {where}" in status["message"]
     assert told(cluster, "copied", "VolumeFailedDelete") == status["message"]
     assert (tmp_path / "precious").is_dir()
 

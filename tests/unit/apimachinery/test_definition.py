@@ -3,12 +3,18 @@
 import pytest
 from tests.unit.apiserver.definitions import SPEC, conditions, definition, version
 
-from paceline.apimachinery.crd.crd import Known, fill_defaults, resources_of, unenforced, version_rank
-from paceline.apimachinery.crd.list_types import list_faults
-from paceline.apimachinery.crd.status import marked, released, status_of
+from paceline.apimachinery.crd.crd import (
+    ShippedKind,
+    fill_defaults,
+    list_faults,
+    resources_of,
+    scale_faults,
+    unenforced,
+    version_rank,
+)
+from paceline.apimachinery.crd.status import begin_deletion, finish_deletion, status_of
 from paceline.apimachinery.crd.structural_schema import schema_faults
 from paceline.apimachinery.crd.validation import change_faults, default, faults
-from paceline.apimachinery.scale import scale_faults
 from paceline.apimachinery.schema import Shapes, prune
 from paceline.apimachinery.scheme import Resource, ScalePaths
 
@@ -48,7 +54,7 @@ def test_the_author_of_a_kind_adds_what_a_definition_cannot_say():
         group="home.test", version="v1", kind="Lamp", plural="lamps", schema_name="x", schema=finer, mutable=("color",)
     )
     kept = stored()
-    known = {("home.test", "Lamp"): Known(resource=own, definition=kept)}
+    known = {("home.test", "Lamp"): ShippedKind(resource=own, definition=kept)}
     (same,) = resources_of(kept, known)
     (other,) = resources_of(stored(versions=[version(additionalPrinterColumns=[])]), known)
 
@@ -126,8 +132,8 @@ def test_the_time_of_a_condition_is_when_it_changed():
 
 
 def test_a_definition_waits_for_its_objects():
-    going = marked(stored(), LATER)
-    gone = released(going, LATER)
+    going = begin_deletion(stored(), LATER)
+    gone = finish_deletion(going, LATER)
 
     assert going["metadata"]["deletionTimestamp"] == LATER
     assert going["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
@@ -183,10 +189,10 @@ def test_members_are_told_apart_by_type():
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        ({"replicas": -1}, "should be a non-negative integer"),
-        ({"replicas": 2**31}, "should be less than or equal to 2147483647"),
-        ({"replicas": "two"}, ".spec.replicas accessor error: two is of the type string, expected int64"),
-        ({"replicas": 1.5}, ".spec.replicas accessor error: 1.5 is of the type float64, expected int64"),
+        ({"replicas": -1}, "must be between 0 and 2147483647, inclusive"),
+        ({"replicas": 2**31}, "must be between 0 and 2147483647, inclusive"),
+        ({"replicas": "two"}, "must be an integer"),
+        ({"replicas": 1.5}, "must be an integer"),
     ],
 )
 def test_replicas_that_no_scale_could_say_are_told(spec, hint):

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
+from paceline.apimachinery.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
 from paceline.errors import BadRequest
 
 # The examples of RFC 7386, appendix A.

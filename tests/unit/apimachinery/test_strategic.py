@@ -5,8 +5,8 @@ import copy
 import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components
-from paceline.apimachinery.patch.json_patch import Unfit
-from paceline.apimachinery.patch.strategic_merge import Strategic
+from paceline.apimachinery.json_patch import Unfit
+from paceline.apimachinery.strategic_merge import Strategic
 
 POD = builtin_components()["io.k8s.api.core.v1.Pod"]
 

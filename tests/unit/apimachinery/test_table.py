@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.apimachinery.builtin.printers.builtin import event_cells, node_cells
-from paceline.apimachinery.builtin.printers.pod import pod_cells, pod_word
+from paceline.apimachinery.builtin.pod_printer import pod_cells, pod_status
+from paceline.apimachinery.builtin.printers import event_cells, node_cells
 from paceline.apimachinery.scheme import Column, Resource
 from paceline.apimachinery.table import age, cells_of, columns_of, find_path, human_duration
 
@@ -171,7 +171,7 @@ WORDS = {
 
 @pytest.mark.parametrize(("obj", "word"), WORDS.values(), ids=WORDS)
 def test_one_word_says_where_a_pod_is(obj, word):
-    assert pod_word(obj) == word
+    assert pod_status(obj) == word
 
 
 def test_a_pods_row_counts_what_is_ready_and_what_was_restarted():

@@ -4,7 +4,7 @@ import pytest
 
 from paceline.apimachinery.builtin.go_json import complete, read_struct
 from paceline.apimachinery.builtin.go_types import fields_of, struct_of
-from paceline.apimachinery.quantity import canonical
+from paceline.apimachinery.quantity import RULE, canonical
 from paceline.errors import BadRequest
 
 POD = "core.v1.Pod"
@@ -77,54 +77,44 @@ def test_times_are_shown_in_one_way():
     assert read["eventTime"] == "2030-01-01T00:00:00.000001Z"
 
 
-FIELD = "into Go struct field"
-PROBE = "spec.containers.livenessProbe"
+PORT = {"livenessProbe": {"httpGet": {"port": 1.5}}}
 WRONG = {
     "text for a number": (
         pod(terminationGracePeriodSeconds="5"),
-        f"json: cannot unmarshal string {FIELD} PodSpec.spec.terminationGracePeriodSeconds of type int64",
+        "spec.terminationGracePeriodSeconds: must be an integer of 64 bits, not this string",
     ),
     "a fraction": (
         pod(terminationGracePeriodSeconds=1.5),
-        f"json: cannot unmarshal number 1.5 {FIELD} PodSpec.spec.terminationGracePeriodSeconds of type int64",
+        "spec.terminationGracePeriodSeconds: must be an integer of 64 bits, not this number",
     ),
     "too large a number": (
         pod(containers=[{"ports": [{"hostPort": 2**40}]}]),
-        f"json: cannot unmarshal number {2**40} {FIELD} ContainerPort.spec.containers.ports.hostPort of type int32",
+        "spec.containers.ports.hostPort: must be an integer of 32 bits, not this number",
     ),
-    "text for a list": (
-        pod(containers="x"),
-        f"json: cannot unmarshal string {FIELD} PodSpec.spec.containers of type []v1.Container",
-    ),
+    "text for a list": (pod(containers="x"), "spec.containers: must be a list, not this string"),
     "a number for text": (
         pod(containers=[{"env": [{"name": "A", "value": 1}]}]),
-        f"json: cannot unmarshal number {FIELD} EnvVar.spec.containers.env.value of type string",
+        "spec.containers.env.value: must be a string, not this number",
     ),
-    "a number for a choice": (
-        pod(restartPolicy=5),
-        f"json: cannot unmarshal number {FIELD} PodSpec.spec.restartPolicy of type v1.RestartPolicy",
-    ),
-    "text for yes": (
-        pod(hostNetwork="true"),
-        f"json: cannot unmarshal string {FIELD} PodSpec.spec.hostNetwork of type bool",
-    ),
+    "a number for a choice": (pod(restartPolicy=5), "spec.restartPolicy: must be a string, not this number"),
+    "text for yes": (pod(hostNetwork="true"), "spec.hostNetwork: must be true or false, not this string"),
     "a fraction of a port": (
-        pod(containers=[{"livenessProbe": {"httpGet": {"port": 1.5}}}]),
-        f"json: cannot unmarshal number 1.5 {FIELD} HTTPGetAction.{PROBE}.httpGet.port of type int32",
+        pod(containers=[PORT]),
+        "spec.containers.livenessProbe.httpGet.port: must be an integer or a string, not this number",
     ),
     "an amount that is none": (
         pod(containers=[{"resources": {"limits": {"cpu": "x"}}}]),
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        f"spec.containers.resources.limits: {RULE}, not this string",
     ),
     "a time that is none": (
         {"metadata": {"creationTimestamp": "yesterday"}},
-        'parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"',
+        "metadata.creationTimestamp: must be a time such as 2030-01-31T12:00:00Z, not this string",
     ),
 }
 
 
 @pytest.mark.parametrize(("said", "words"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_read_is_told_in_the_words_of_kubernetes(said, words):
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(said, words):
     with pytest.raises(BadRequest) as caught:
         read_struct(said, POD)
 

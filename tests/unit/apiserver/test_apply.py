@@ -117,7 +117,7 @@ REFUSED = {
     ),
     "with another uid": ({**config_map("a"), "metadata": {"name": "a", "uid": "x"}}, {}, 422, "field is immutable"),
     "that is a list": ([], {}, 400, "must be an object"),
-    "that is half a document": (b"a: [", {}, 400, "not valid YAML: yaml: line 1"),
+    "that is half a document": (b"a: [", {}, 400, "not valid YAML: yaml:1: line 1"),
     "that is not text": (b"\xff\xfe\xfa", {}, 400, "not UTF-8"),
     "that names itself": (b"a: &x [*x]", {}, 400, "contains itself"),
 }

@@ -154,17 +154,17 @@ async def test_a_patch_that_names_only_the_last_word_is_refused_too(client):
 
 
 PROFILES = {
-    "no type": ({}, "type", "Required value: type is required when seccompProfile is set"),
+    "no type": ({}, "type", "Required value: must be set when seccompProfile is set"),
     "a wrong type": ({"type": "Default"}, "type", 'Unsupported value: "Default": supported values: "Localhost"'),
     "a file that nobody asks for": (
         {"type": "RuntimeDefault", "localhostProfile": "a.json"},
         "localhostProfile",
-        "can only be set when seccomp type is Localhost",
+        "may be set only when the type is Localhost",
     ),
     "no file": (
         {"type": "Localhost"},
         "localhostProfile",
-        "Required value: must be set when seccomp type is Localhost",
+        "Required value: must be set when the type is Localhost",
     ),
     "a file elsewhere": (
         {"type": "Localhost", "localhostProfile": "../a"},

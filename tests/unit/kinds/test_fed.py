@@ -89,7 +89,7 @@ WRONG = {
         "spec.hyperparameters.values has no such entry",
     ),
     "a flag that is none": ({"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "; rm"}}}, "must be a flag"),
-    "two of one flag": ({"hyperparameters": {"values": {"a": 1, "b": 2}, "names": {"a": "--b"}}}, "different"),
+    "two of one flag": ({"hyperparameters": {"values": {"a": 1, "b": 2}, "names": {"a": "--b"}}}, "must be unique"),
     "a variable that is none": (
         {"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "a-b"}, "passedAs": "Environment"}},
         "the name of an environment variable",

@@ -231,7 +231,7 @@ FAULTS = {
     ),
     "the same type twice": (
         mpi(trainer("worker"), trainer("worker")),
-        "spec.replicaSpecs[1].type: 'worker' is not allowed; every one must be different",
+        "spec.replicaSpecs[1].type: 'worker' is not allowed; must be unique",
     ),
 }
 

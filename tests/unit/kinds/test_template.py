@@ -34,11 +34,11 @@ FAULTS = {
     ),
     "two containers of one name": (
         with_containers({"name": "a", "image": "x"}, {"name": "a", "image": "x"}),
-        "t.spec.containers[1].name: 'a' is not allowed; every one must be different",
+        "t.spec.containers[1].name: 'a' is not allowed; must be unique",
     ),
     "two volumes of one name": (
         template(volumes=[DATA, DATA]),
-        "t.spec.volumes[1].name: 'data' is not allowed; every one must be different",
+        "t.spec.volumes[1].name: 'data' is not allowed; must be unique",
     ),
     "a mount of a volume misspelled": (
         template(volumes=[DATA], volumeMounts=[{"name": "dta", "mountPath": "/mnt"}]),

@@ -256,22 +256,22 @@ UID = "0b2c3d4e-1111-4222-8333-444455556666"
 MADE = {"name": f"pvc-{UID}", "path": f"/home/volumes/team-data-{UID[:8]}", "policy": "Delete", "by": FOLDERS}
 NOT_REMOVED = {
     "is to be kept": ({"policy": "Retain"}, "Released", ""),
-    "was made by somebody else": ({"by": ""}, "Failed", "no deletable volume plugin matched"),
-    "lies elsewhere": ({"path": "/srv/imagenet"}, "Failed", "not a folder directly below /home/volumes"),
+    "was made by somebody else": ({"by": ""}, "Failed", "this cluster did not provision it"),
+    "lies elsewhere": ({"path": "/srv/imagenet"}, "Failed", "not directly below /home/volumes"),
     "lies in another cluster": (
         {"path": f"/other/volumes/team-data-{UID[:8]}"},
         "Failed",
-        "not a folder directly below /home/volumes",
+        "not directly below /home/volumes",
     ),
-    "lies deeper": ({"path": f"/home/volumes/x/team-data-{UID[:8]}"}, "Failed", "not a folder directly below"),
-    "lies above": ({"path": f"/home/volumes/../volumes/a-{UID[:8]}"}, "Failed", "not a folder directly below"),
-    "is the root": ({"path": "/home/volumes"}, "Failed", "not a folder directly below"),
-    "is the root in other words": ({"path": "/home/volumes/.."}, "Failed", "is kept"),
-    "is a copy under another name": ({"name": "copy"}, "Failed", "did not make it for the volume copy"),
+    "lies deeper": ({"path": f"/home/volumes/x/team-data-{UID[:8]}"}, "Failed", "not directly below"),
+    "lies above": ({"path": f"/home/volumes/../volumes/a-{UID[:8]}"}, "Failed", "not directly below"),
+    "is the root": ({"path": "/home/volumes"}, "Failed", "not directly below"),
+    "is the root in other words": ({"path": "/home/volumes/.."}, "Failed", "is not deleted"),
+    "is a copy under another name": ({"name": "copy"}, "Failed", "did not create it for volume copy"),
     "is another claim's": (
         {"path": "/home/volumes/team-other-99999999"},
         "Failed",
-        f"did not make it for the volume pvc-{UID}",
+        f"did not create it for volume pvc-{UID}",
     ),
 }
 

@@ -15,7 +15,7 @@ def file(tmp_path, text, name="values.yaml"):
 
 BROKEN = {
     "a key one space too deep": ("worker:\n   number: 2\n ps:\n   number: 2\n", ":3: line 3 is not YAML"),
-    "a tab": ("worker:\n\tnumber: 2\n", "never by tabs"),
+    "a tab": ("worker:\n\tnumber: 2\n", "spaces, not tabs"),
     "lost indentation": ("worker:\nnumber: 2\nps:\nnumber: 2\n", ':4: duplicate key "number"'),
     "two documents": ("a: 1\n---\nb: 2\n", "this is the second"),
     "a list": ("- 1\n", "is not a mapping of values"),

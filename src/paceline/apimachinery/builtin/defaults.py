@@ -1,46 +1,48 @@
-"""What Kubernetes fills in when the author of an object left it out."""
+"""Default values of the built-in kinds. They are set before validation, so any value may have the wrong type."""
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paceline.apimachinery.builtin.qos import qos_class
-from paceline.apimachinery.builtin.taints import NOT_READY
+from paceline.apimachinery.builtin.scheduling import NOT_READY, qos_class
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.pods import spec_containers
 
 _FILE_MODE = 0o644
 _HOUR_SECONDS = 3600
 _AFFINITY_SECONDS = 10800
-_STAY_SECONDS = 300
-_UNWELL = (NOT_READY, "node.kubernetes.io/unreachable")
-_MODE_OF = ("configMap", "downwardAPI", "projected", "secret")
+_TOLERATION_SECONDS = 300
+_TOLERATED = (NOT_READY, "node.kubernetes.io/unreachable")
+_POD_SPEC = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "enableServiceLinks": True,
+}
+_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_SPREAD = {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"}
 
 
-def pod_defaults(pod: Object) -> None:
-    """Complete a pod in place, its status too while it has none.
+def _set(holder: Any, values: Mapping[str, Any]) -> None:
+    """Set the fields that an object does not have; anything but an object is left alone."""
+    if isinstance(holder, dict):
+        for name, value in values.items():
+            holder.setdefault(name, value)
 
-    No volume with a token is added: nothing in a pod of the embedded cluster is to reach its API by itself.
-    """
+
+def _dicts(holder: Any, field: str) -> tuple[Object, ...]:
+    """Return the objects in a list of an object."""
+    items = holder.get(field) if isinstance(holder, dict) else None
+    return tuple(item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
+
+
+def _pod_defaults(pod: Object) -> None:
+    """Set the defaults of a pod, and the status of a new one."""
     spec = pod.setdefault("spec", {})
     if isinstance(spec, dict):
-        pod_spec_defaults(spec)
-        spec.setdefault("enableServiceLinks", True)
-        grace = spec["terminationGracePeriodSeconds"]
-        if isinstance(grace, int) and grace < 0:
-            # Less than nothing means the shortest time there is.
-            spec["terminationGracePeriodSeconds"] = 1
-        account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-        spec["serviceAccountName"] = spec["serviceAccount"] = account
-        _toleration_defaults(spec)
-        for container in _dicts(spec.get("containers")):
-            # Only those that run first may say it for themselves.
-            container.pop("restartPolicy", None)
-        for container in spec_containers(spec):
-            _request_defaults(container)
-            if spec.get("hostNetwork"):
-                for port in _dicts(container.get("ports")):
-                    port.setdefault("hostPort", port.get("containerPort"))
+        _pod_spec_defaults(spec)
     if not pod.get("status"):
         pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod)}
         if isinstance(spec, dict) and spec.get("schedulingGates"):
@@ -58,68 +60,64 @@ def _gated(pod: Object) -> Object:
     }
 
 
-def pod_spec_defaults(spec: Object) -> None:
-    """Complete what a pod, or the template of one, says it runs."""
-    for name, value in (
-        ("restartPolicy", "Always"),
-        ("terminationGracePeriodSeconds", 30),
-        ("dnsPolicy", "ClusterFirst"),
-        ("schedulerName", "default-scheduler"),
-    ):
-        spec.setdefault(name, value)
-    spec.setdefault("securityContext", {})
+def _pod_spec_defaults(spec: Object) -> None:
+    _set(spec, {**_POD_SPEC, "securityContext": {}})
+    grace = spec["terminationGracePeriodSeconds"]
+    if isinstance(grace, int) and grace < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in _dicts(spec, "containers"):
+        # Only init containers may have their own restart policy.
+        container.pop("restartPolicy", None)
     for container in spec_containers(spec):
         _container_defaults(container)
-    for volume in _dicts(spec.get("volumes")):
+        if spec.get("hostNetwork"):
+            for port in _dicts(container, "ports"):
+                port.setdefault("hostPort", port.get("containerPort"))
+    for volume in _dicts(spec, "volumes"):
         _volume_defaults(volume)
-    for constraint in _dicts(spec.get("topologySpreadConstraints")):
-        constraint.setdefault("nodeAffinityPolicy", "Honor")
-        constraint.setdefault("nodeTaintsPolicy", "Ignore")
+    for constraint in _dicts(spec, "topologySpreadConstraints"):
+        _set(constraint, _SPREAD)
+    _toleration_defaults(spec)
 
 
 def _toleration_defaults(spec: Object) -> None:
-    """Let a pod stay for a while on a node that is not well, unless it says how long itself."""
-    tolerations = list(_dicts(spec.get("tolerations")))
-    for key in _UNWELL:
-        said = (each.get("key", key) == key and each.get("effect", "NoExecute") == "NoExecute" for each in tolerations)
-        if not any(said):
-            toleration = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_SECONDS}
-            tolerations.append(toleration)
+    """Let a pod stay for some minutes on a node that is not ready, unless it has its own tolerations for that."""
+    tolerations = list(_dicts(spec, "tolerations"))
+    for key in _TOLERATED:
+        if not any(
+            toleration.get("key", key) == key and toleration.get("effect", "NoExecute") == "NoExecute"
+            for toleration in tolerations
+        ):
+            default = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**default, "tolerationSeconds": _TOLERATION_SECONDS})
     spec["tolerations"] = tolerations
 
 
-def _request_defaults(container: Object) -> None:
-    resources = container.get("resources")
-    if not isinstance(resources, dict) or not isinstance(resources.get("limits"), dict):
-        return
-    asked = resources.setdefault("requests", {})
-    if isinstance(asked, dict):
-        for name, amount in resources["limits"].items():
-            asked.setdefault(name, amount)
-
-
 def _container_defaults(container: Object) -> None:
-    container.setdefault("resources", {})
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
-    container.setdefault("imagePullPolicy", _pull_policy(str(container.get("image") or "")))
-    for port in _dicts(container.get("ports")):
+    policy = _pull_policy(str(container.get("image") or ""))
+    _set(container, {"resources": {}, **_CONTAINER, "imagePullPolicy": policy})
+    resources = container["resources"]
+    if isinstance(resources, dict) and isinstance(limits := resources.get("limits"), dict):
+        _set(resources.setdefault("requests", {}), limits)
+    for port in _dicts(container, "ports"):
         port.setdefault("protocol", "TCP")
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if isinstance(container.get(probe), dict):
-            _probe_defaults(container[probe])
+    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if isinstance(probe := container.get(field), dict):
+            _set(probe, _PROBE)
+            _handler_defaults(probe)
     lifecycle = container.get("lifecycle")
-    if isinstance(lifecycle, dict):
-        for handler in _dicts(list(lifecycle.values())):
+    for handler in lifecycle.values() if isinstance(lifecycle, dict) else ():
+        if isinstance(handler, dict):
             _handler_defaults(handler)
-    for variable in _dicts(container.get("env")):
+    for variable in _dicts(container, "env"):
         _field_defaults(variable.get("valueFrom"))
 
 
 def _field_defaults(source: Any) -> None:
-    reference = source.get("fieldRef") if isinstance(source, dict) else None
-    if isinstance(reference, dict):
-        reference.setdefault("apiVersion", "v1")
+    if isinstance(source, dict):
+        _set(source.get("fieldRef"), {"apiVersion": "v1"})
 
 
 def _pull_policy(image: str) -> str:
@@ -128,51 +126,24 @@ def _pull_policy(image: str) -> str:
     return "IfNotPresent" if pinned or not name else "Always"
 
 
-def _probe_defaults(probe: Object) -> None:
-    for name, value in (
-        ("timeoutSeconds", 1),
-        ("periodSeconds", 10),
-        ("successThreshold", 1),
-        ("failureThreshold", 3),
-    ):
-        probe.setdefault(name, value)
-    _handler_defaults(probe)
-
-
 def _handler_defaults(handler: Object) -> None:
-    if isinstance(handler.get("httpGet"), dict):
-        handler["httpGet"].setdefault("path", "/")
-        handler["httpGet"].setdefault("scheme", "HTTP")
-    if isinstance(handler.get("grpc"), dict):
-        handler["grpc"].setdefault("service", "")
+    _set(handler.get("httpGet"), {"path": "/", "scheme": "HTTP"})
+    _set(handler.get("grpc"), {"service": ""})
 
 
 def _volume_defaults(volume: Object) -> None:
     if not any(name != "name" for name in volume):
         volume["emptyDir"] = {}
-    for source in _MODE_OF:
-        if isinstance(volume.get(source), dict):
-            volume[source].setdefault("defaultMode", _FILE_MODE)
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
-    down = volume.get("downwardAPI")
-    for item in _dicts(down.get("items")) if isinstance(down, dict) else ():
-        _field_defaults(item)
-    projected = volume.get("projected")
-    for part in _dicts(projected.get("sources")) if isinstance(projected, dict) else ():
-        _projection_defaults(part)
+    for field in ("configMap", "downwardAPI", "projected", "secret"):
+        _set(volume.get(field), {"defaultMode": _FILE_MODE})
+    _set(volume.get("hostPath"), {"type": ""})
+    for source in (volume, *_dicts(volume.get("projected"), "sources")):
+        _set(source.get("serviceAccountToken"), {"expirationSeconds": _HOUR_SECONDS})
+        for item in _dicts(source.get("downwardAPI"), "items"):
+            _field_defaults(item)
 
 
-def _projection_defaults(source: Object) -> None:
-    if isinstance(source.get("serviceAccountToken"), dict):
-        source["serviceAccountToken"].setdefault("expirationSeconds", _HOUR_SECONDS)
-    down = source.get("downwardAPI")
-    for item in _dicts(down.get("items")) if isinstance(down, dict) else ():
-        _field_defaults(item)
-
-
-def namespace_defaults(namespace: Object) -> None:
-    """Complete a namespace in place."""
+def _namespace_defaults(namespace: Object) -> None:
     metadata = namespace["metadata"]
     if isinstance(metadata, dict) and name_of(namespace):
         labels = metadata.setdefault("labels", {})
@@ -180,12 +151,12 @@ def namespace_defaults(namespace: Object) -> None:
             labels["kubernetes.io/metadata.name"] = name_of(namespace)
     if not namespace.get("status"):
         namespace["status"] = {"phase": "Active"}
-        # Taken off once nothing is left in the namespace; until then it stays.
+        # Removed by the namespace controller once the namespace is empty.
         namespace["spec"] = {"finalizers": ["kubernetes"]}
 
 
-def service_defaults(service: Object) -> None:
-    """Complete a service in place, but for the addresses and ports that it shares out with others."""
+def _service_defaults(service: Object) -> None:
+    """Set the defaults of a service, except for allocated addresses and ports."""
     spec = service.setdefault("spec", {})
     if not isinstance(spec, dict):
         return
@@ -200,103 +171,82 @@ def service_defaults(service: Object) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-    for port in _dicts(spec.get("ports")):
+    for port in _dicts(spec, "ports"):
         port.setdefault("protocol", "TCP")
         if "port" in port and port.get("targetPort") in {None, 0, ""}:
             port["targetPort"] = port["port"]
     if not service.get("status"):
         service["status"] = {"loadBalancer": {}}
-    _reached(service["status"])
+    _ingress_defaults(service["status"])
 
 
-def _reached(status: Any) -> None:
-    balanced = status.get("loadBalancer") if isinstance(status, dict) else None
-    for way in _dicts(balanced.get("ingress") if isinstance(balanced, dict) else None):
-        if way.get("ip"):
-            way.setdefault("ipMode", "VIP")
+def _ingress_defaults(status: Any) -> None:
+    for ingress in _dicts(status.get("loadBalancer") if isinstance(status, dict) else None, "ingress"):
+        if ingress.get("ip"):
+            ingress.setdefault("ipMode", "VIP")
 
 
-def endpoints_defaults(endpoints: Object) -> None:
-    """Complete the addresses behind a service in place."""
-    for subset in _dicts(endpoints.get("subsets")):
-        for port in _dicts(subset.get("ports")):
+def _endpoints_defaults(endpoints: Object) -> None:
+    for subset in _dicts(endpoints, "subsets"):
+        for port in _dicts(subset, "ports"):
             port.setdefault("protocol", "TCP")
 
 
-def slice_defaults(piece: Object) -> None:
-    """Complete a slice of the addresses behind a service in place."""
-    for port in _dicts(piece.get("ports")):
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
+def _slice_defaults(endpoint_slice: Object) -> None:
+    for port in _dicts(endpoint_slice, "ports"):
+        _set(port, {"name": "", "protocol": "TCP"})
 
 
-def class_defaults(storage_class: Object) -> None:
-    """Complete a storage class in place."""
-    storage_class.setdefault("reclaimPolicy", "Delete")
-    storage_class.setdefault("volumeBindingMode", "Immediate")
+def _storage_class_defaults(storage_class: Object) -> None:
+    _set(storage_class, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
-def priority_defaults(priority: Object) -> None:
-    """Complete a priority class in place."""
+def _priority_class_defaults(priority: Object) -> None:
     priority.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def claim_defaults(claim: Object) -> None:
-    """Complete a claim in place."""
-    spec = claim.setdefault("spec", {})
-    if isinstance(spec, dict):
-        spec.setdefault("volumeMode", "Filesystem")
+def _claim_defaults(claim: Object) -> None:
+    _set(claim.setdefault("spec", {}), {"volumeMode": "Filesystem"})
     if not claim.get("status"):
         claim["status"] = {"phase": "Pending"}
 
 
-def volume_defaults(volume: Object) -> None:
-    """Complete a persistent volume in place."""
+def _persistent_volume_defaults(volume: Object) -> None:
     spec = volume.setdefault("spec", {})
     if isinstance(spec, dict):
-        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-        spec.setdefault("volumeMode", "Filesystem")
-        if isinstance(spec.get("hostPath"), dict):
-            spec["hostPath"].setdefault("type", "")
+        _set(spec, {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
+        _set(spec.get("hostPath"), {"type": ""})
     if not volume.get("status"):
         volume["status"] = {"phase": "Pending"}
         if since := volume["metadata"].get("creationTimestamp"):
             volume["status"]["lastPhaseTransitionTime"] = since
 
 
-def node_defaults(node: Object) -> None:
-    """Complete a node in place: what is not kept back is for pods."""
+def _node_defaults(node: Object) -> None:
     status = node.get("status")
     if isinstance(status, dict) and status.get("capacity"):
         status.setdefault("allocatable", status["capacity"])
 
 
-def secret_defaults(secret: Object) -> None:
-    """Complete a secret in place; what was written as text is kept as bytes in base64."""
+def _secret_defaults(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
-    written = secret.pop("stringData", None)
-    if isinstance(written, dict):
+    texts = secret.pop("stringData", None)
+    if isinstance(texts, dict):
         data = secret.setdefault("data", {})
         if isinstance(data, dict):
-            for name, text in written.items():
-                data[name] = b64encode(str(text).encode()).decode()
-
-
-def _dicts(value: Any) -> tuple[Object, ...]:
-    # Defaults come before the check, so nothing is known yet about what is where.
-    return tuple(each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()
+            data.update((name, b64encode(str(text).encode()).decode()) for name, text in texts.items())
 
 
 DEFAULTS: Mapping[tuple[str, str], Callable[[Object], None]] = {
-    ("", "Endpoints"): endpoints_defaults,
-    ("", "Namespace"): namespace_defaults,
-    ("", "Node"): node_defaults,
-    ("", "PersistentVolume"): volume_defaults,
-    ("", "PersistentVolumeClaim"): claim_defaults,
-    ("", "Pod"): pod_defaults,
-    ("", "Secret"): secret_defaults,
-    ("", "Service"): service_defaults,
-    ("discovery.k8s.io", "EndpointSlice"): slice_defaults,
-    ("scheduling.k8s.io", "PriorityClass"): priority_defaults,
-    ("storage.k8s.io", "StorageClass"): class_defaults,
+    ("", "Endpoints"): _endpoints_defaults,
+    ("", "Namespace"): _namespace_defaults,
+    ("", "Node"): _node_defaults,
+    ("", "PersistentVolume"): _persistent_volume_defaults,
+    ("", "PersistentVolumeClaim"): _claim_defaults,
+    ("", "Pod"): _pod_defaults,
+    ("", "Secret"): _secret_defaults,
+    ("", "Service"): _service_defaults,
+    ("discovery.k8s.io", "EndpointSlice"): _slice_defaults,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class_defaults,
+    ("storage.k8s.io", "StorageClass"): _storage_class_defaults,
 }

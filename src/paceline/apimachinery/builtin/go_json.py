@@ -1,6 +1,7 @@
-"""Reads an object as the types of Kubernetes do, and writes it as they do.
+"""Decoding of built-in kinds as Go's types decode them.
 
-Empty fields go, amounts and times are spelled in one way, and what is always written is there.
+Empty fields are omitted, quantities and times get their canonical form, and `complete` adds the fields that are
+written even if they are empty.
 """
 
 import re
@@ -11,296 +12,267 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
 
-from paceline.apimachinery.builtin.go_types import Sort, StructField, Type, flat_fields_of
+from paceline.apimachinery.builtin.go_types import GoKind, GoType, StructField, flat_fields_of
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.quantity import canonical
+from paceline.apimachinery.quantity import RULE, canonical
 from paceline.errors import BadRequest
 
-_BITS = {"int32": 31}
-# Resources of containers and machines are counted in thousandths, other amounts in billionths.
+# Resources of containers and nodes are counted in thousandths, other quantities in billionths.
 _MILLI, _NANO = 3, 9
-_QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-_TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
-_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+# Types that Go never considers empty.
+_STRUCTS = frozenset(
+    {
+        *(GoKind.STRUCT, GoKind.TIME, GoKind.MICRO_TIME, GoKind.QUANTITY),
+        *(GoKind.NUMBER_OR_NAME, GoKind.DURATION),
+    }
+)
+_ZEROS: Mapping[GoKind, Any] = {
+    GoKind.STRING: "",
+    GoKind.BOOL: False,
+    GoKind.INTEGER: 0,
+    GoKind.FLOAT: 0,
+    GoKind.NUMBER_OR_NAME: 0,
+    GoKind.QUANTITY: "0",
+    GoKind.DURATION: "0s",
+}
+_EXPECTED: Mapping[GoKind, str] = {
+    GoKind.STRING: "a string",
+    GoKind.BOOL: "true or false",
+    GoKind.FLOAT: "a number",
+    GoKind.BYTES: "a string in base64",
+    GoKind.TIME: "a time such as 2030-01-31T12:00:00Z",
+    GoKind.MICRO_TIME: "a time such as 2030-01-31T12:00:00.000000Z",
+    GoKind.DURATION: "a duration such as 30s",
+    GoKind.NUMBER_OR_NAME: "an integer or a string",
+    GoKind.LIST: "a list",
+    GoKind.MAP: "an object",
+    GoKind.STRUCT: "an object",
+}
 
 
 def read_struct(obj: Mapping[str, Any], struct: str) -> Object:
-    """Read an object, field by field; BadRequest says which one cannot be read, in Kubernetes' words.
+    """Return a decoded object; raise BadRequest with the path of a field that has the wrong type.
 
-    What the struct does not have stays: whoever calls has said what becomes of it.
+    Fields that the struct does not have are kept.
     """
     try:
         return _struct_reader(struct)(obj)
-    except _Misfit as error:
+    except _Mismatch as error:
         raise BadRequest(str(error)) from error
 
 
 def complete(obj: Object, struct: str) -> None:
-    """Add, in place, what is always written, be it empty."""
-    for name, kind, has_parts, is_always in _completed(struct):
+    """Add, in place, the fields that are written even if they are empty."""
+    for name, go_type, has_parts, is_always in _completed(struct):
         if name in obj:
             if has_parts:
-                _complete_value(obj[name], kind)
+                _complete_value(obj[name], go_type)
         elif is_always:
-            obj[name] = _zero(kind)
+            obj[name] = _zero(go_type)
 
 
 @cache
-def _completed(struct: str) -> tuple[tuple[str, Type, bool, bool], ...]:
-    """Give the fields that completing has to look at: whether they have parts, and whether they are always written."""
+def _completed(struct: str) -> tuple[tuple[str, GoType, bool, bool], ...]:
+    """Return the fields that have parts to complete, or that are always written."""
     return tuple(
-        (each.name, each.type, has_parts, is_always)
-        for each in flat_fields_of(struct)
-        if (is_always := _is_always(each)) | (has_parts := _has_parts(each.type))
+        (field.name, field.type, has_parts, is_always)
+        for field in flat_fields_of(struct)
+        if (is_always := _is_always(field)) | (has_parts := _has_parts(field.type))
     )
 
 
-def _has_parts(kind: Type) -> bool:
-    """Tell whether there may be something inside to complete."""
-    return kind.sort is Sort.STRUCT or bool(kind.inner and kind.inner.struct)
+def _has_parts(go_type: GoType) -> bool:
+    return go_type.kind is GoKind.STRUCT or bool(go_type.inner and go_type.inner.struct)
 
 
 def _is_always(field: StructField) -> bool:
-    return field.omit == 0 or (field.omit == 1 and field.type.sort in _STRUCTS and not field.type.is_pointer)
+    return field.omit == 0 or (field.omit == 1 and field.type.kind in _STRUCTS and not field.type.is_pointer)
 
 
-# Types that Go never takes for empty.
-_STRUCTS = frozenset({Sort.STRUCT, Sort.TIME, Sort.MICRO_TIME, Sort.QUANTITY, Sort.NUMBER_OR_NAME, Sort.DURATION})
-_ZEROS: Mapping[Sort, Any] = {
-    Sort.STRING: "",
-    Sort.BOOL: False,
-    Sort.INTEGER: 0,
-    Sort.FLOAT: 0,
-    Sort.NUMBER_OR_NAME: 0,
-    Sort.QUANTITY: "0",
-    Sort.DURATION: "0s",
-}
-
-
-def _zero(kind: Type) -> Any:
-    if kind.is_pointer:
+def _zero(go_type: GoType) -> Any:
+    if go_type.is_pointer:
         return None
-    if kind.sort is Sort.STRUCT:
-        made: Object = {}
-        complete(made, kind.struct)
-        return made
-    return _ZEROS.get(kind.sort)
+    if go_type.kind is GoKind.STRUCT:
+        obj: Object = {}
+        complete(obj, go_type.struct)
+        return obj
+    return _ZEROS.get(go_type.kind)
 
 
-def _complete_value(value: Any, kind: Type) -> None:
-    match kind.sort:
-        case Sort.STRUCT if isinstance(value, dict):
-            complete(value, kind.struct)
-        case Sort.LIST if isinstance(value, list) and kind.inner and kind.inner.struct:
-            for each in value:
-                _complete_value(each, kind.inner)
-        case Sort.MAP if isinstance(value, dict) and kind.inner and kind.inner.struct:
-            for each in value.values():
-                _complete_value(each, kind.inner)
+def _complete_value(value: Any, go_type: GoType) -> None:
+    if go_type.kind is GoKind.STRUCT:
+        if isinstance(value, dict):
+            complete(value, go_type.struct)
+    elif go_type.inner and isinstance(value, list if go_type.kind is GoKind.LIST else dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _complete_value(item, go_type.inner)
 
 
-# Gives a value as its type has it. Made once per type, because every write reads all of its object.
+# Returns a decoded value. Created once per type, because every write decodes a whole object.
 _Reader = Callable[[Any], Any]
 
 
-class _Misfit(Exception):
-    """A value that is not of its type; on its way out it learns where it stands. Indices are not told."""
+class _Mismatch(Exception):
+    """A value of the wrong type; callers add the names of the fields that contain it, without indexes."""
 
-    def __init__(self, value: Any, kind: Type) -> None:
+    def __init__(self, value: Any, expected: str) -> None:
         super().__init__()
-        self.value, self.kind = value, kind
-        self.struct = ""
+        self.value, self.expected = value, expected
         self.trail: list[str] = []
 
     def __str__(self) -> str:
-        field = ".".join((self.struct.rpartition(".")[2], *reversed(self.trail)))
-        found = _named(self.value, self.kind)
-        return f"json: cannot unmarshal {found} into Go struct field {field} of type {self.kind.spelled}"
+        return f"{'.'.join(reversed(self.trail))}: must be {self.expected}, not {_described(self.value)}"
+
+
+def _described(value: Any) -> str:
+    """Return the JSON type of a value, not the value, which may be secret."""
+    match value:
+        case bool():
+            return "a boolean"
+        case str():
+            return "this string"
+        case int() | float():
+            return "this number"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
 
 
 @cache
 def _struct_reader(struct: str) -> Callable[[Mapping[str, Any]], Object]:
-    # Filled when it is first used: structs may hold themselves.
-    known: dict[str, tuple[type | None, _Reader, bool]] = {}
+    # Filled at first use, because structs may be recursive.
+    readers: dict[str, tuple[type | None, _Reader, bool]] = {}
 
-    def read(value: Mapping[str, Any]) -> Object:
-        if not known:
-            known.update((each.name, _field_reader(each)) for each in flat_fields_of(struct))
-        kept: Object = {}
+    def read(wire: Mapping[str, Any]) -> Object:
+        if not readers:
+            readers.update((field.name, _field_reader(field)) for field in flat_fields_of(struct))
+        decoded: Object = {}
         name = ""
         try:
-            for name, inner in value.items():
-                field = known.get(name)
+            for name, inner in wire.items():
+                field = readers.get(name)
                 if field is None:
-                    kept[name] = inner
+                    decoded[name] = inner
                 elif inner is not None:
-                    plain, reader, is_left_out = field
-                    found = inner if plain is not None and isinstance(inner, plain) else reader(inner)
-                    if found or not is_left_out:
-                        kept[name] = found
-        except _Misfit as error:
-            error.struct = error.struct or struct
+                    plain, reader, is_omitted = field
+                    value = inner if plain is not None and isinstance(inner, plain) else reader(inner)
+                    if value or not is_omitted:
+                        decoded[name] = value
+        except _Mismatch as error:
             error.trail.append(name)
             raise
-        return kept
+        return decoded
 
     return read
 
 
 def _field_reader(field: StructField) -> tuple[type | None, _Reader, bool]:
-    """Say what a field must be, if that is all there is to it; how it is read; whether it goes when it is empty."""
-    kind = field.type
-    is_left_out = field.omit > (kind.sort in _STRUCTS) and not kind.is_pointer
-    return _PLAIN.get(kind.sort), _reader(kind), is_left_out
+    """Return the Python type that needs no decoding, the reader for others, and whether empty values are omitted."""
+    go_type = field.type
+    is_omitted = field.omit > (go_type.kind in _STRUCTS) and not go_type.is_pointer
+    return _PLAIN.get(go_type.kind), _reader(go_type), is_omitted
 
 
 @cache
-def _reader(kind: Type) -> _Reader:
-    match kind.sort:
-        case Sort.STRUCT:
-            return _checked(dict, kind, _struct_reader(kind.struct))
-        case Sort.LIST if kind.inner is not None:
-            return _checked(list, kind, _list_reader(kind.inner))
-        case Sort.MAP if kind.inner is not None:
-            return _checked(dict, kind, _map_reader(kind.inner))
-        case Sort.ANYTHING:
-            return _same
-        case _ if kind.sort in _OWN:
-            return _OWN[kind.sort]
-        case _ if kind.sort in _PLAIN:
-            return _checked(_PLAIN[kind.sort], kind, _same)
-        case Sort.BYTES:
-            return _checked(str, kind, _read_bytes)
-        case _:
-            return _number_reader(kind)
+def _reader(go_type: GoType) -> _Reader:
+    kind, inner = go_type.kind, go_type.inner
+    if kind is GoKind.STRUCT:
+        return _checked(dict, kind, _struct_reader(go_type.struct))
+    if kind is GoKind.LIST and inner is not None:
+        return _checked(list, kind, _list_reader(inner))
+    if kind is GoKind.MAP and inner is not None:
+        return _checked(dict, kind, _map_reader(inner))
+    if kind is GoKind.INTEGER:
+        return partial(_read_integer, bound=1 << go_type.bits)
+    return _READERS[kind]
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _checked(wanted: type, kind: Type, reader: _Reader) -> _Reader:
+def _checked(expected: type | tuple[type, ...], kind: GoKind, reader: _Reader = _same) -> _Reader:
+    is_number = expected in ((str, int), (int, float))
+
     def read(value: Any) -> Any:
-        if not isinstance(value, wanted):
-            raise _Misfit(value, kind)
+        if not isinstance(value, expected) or (is_number and isinstance(value, bool)):
+            raise _Mismatch(value, _EXPECTED[kind])
         return reader(value)
 
     return read
 
 
-def _list_reader(inner: Type) -> _Reader:
-    reader, plain = _reader(inner), _PLAIN.get(inner.sort)
+def _list_reader(inner: GoType) -> _Reader:
+    reader, plain = _reader(inner), _PLAIN.get(inner.kind)
 
     def read(value: list[Any]) -> list[Any]:
         if plain is not None and set(map(type, value)) == {plain}:
             return value.copy()
-        return [_zero(inner) if each is None else reader(each) for each in value]
+        return [_zero(inner) if item is None else reader(item) for item in value]
 
     return read
 
 
-def _map_reader(inner: Type) -> _Reader:
-    amount = partial(_read_quantity, finest=_MILLI)
-    if inner.sort is Sort.QUANTITY:
-        return lambda value: {name: amount(each) for name, each in value.items()}
-    reader, plain = _reader(inner), _PLAIN.get(inner.sort)
+def _map_reader(inner: GoType) -> _Reader:
+    if inner.kind is GoKind.QUANTITY:
+        return lambda value: {name: _read_quantity(amount, finest=_MILLI) for name, amount in value.items()}
+    reader, plain = _reader(inner), _PLAIN.get(inner.kind)
 
     def read(value: Object) -> Object:
         if plain is not None and set(map(type, value.values())) == {plain}:
             return value.copy()
-        return {name: _zero(inner) if each is None else reader(each) for name, each in value.items()}
+        return {name: _zero(inner) if item is None else reader(item) for name, item in value.items()}
 
     return read
 
 
-def _number_reader(kind: Type) -> _Reader:
-    bound = 1 << _BITS.get(kind.spelled, 63)
-
-    def read(value: Any) -> Any:
-        match kind.sort:
-            case Sort.INTEGER:
-                is_fit = isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
-            case Sort.NUMBER_OR_NAME:
-                is_fit = isinstance(value, (str, int)) and not isinstance(value, bool)
-            case _:
-                is_fit = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_fit:
-            raise _Misfit(value, _NUMBER if kind.sort is Sort.NUMBER_OR_NAME else kind)
-        return value
-
-    return read
+def _read_integer(value: Any, *, bound: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -bound <= value < bound:
+        raise _Mismatch(value, f"an integer of {bound.bit_length()} bits")
+    return value
 
 
-def _named(value: Any, kind: Type) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case int() | float():
-            return f"number {value}" if kind.sort is Sort.INTEGER else "number"
-        case list():
-            return "array"
-        case _:
-            return "object"
-
-
-def _read_bytes(value: str) -> str:
+def _read_bytes(value: Any) -> str:
     try:
         b64decode("".join(value.split("\n")), validate=True)
-    except (NotBase64, ValueError) as error:
-        odd = (at for at, each in enumerate(value) if not (each.isascii() and (each.isalnum() or each in "+/=\n")))
-        raise BadRequest(f"illegal base64 data at input byte {next(odd, len(value) // 4 * 4)}") from error
-    return value
+    except (AttributeError, NotBase64, ValueError) as error:
+        raise _Mismatch(value, _EXPECTED[GoKind.BYTES]) from error
+    return str(value)
 
 
 def _read_quantity(value: Any, *, finest: int = _NANO) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise BadRequest(_QUANTITY_RULE)
     try:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise _Mismatch(value, RULE.removeprefix("must be "))
         return canonical(value, finest=finest)
     except ValueError as error:
-        raise BadRequest(_QUANTITY_RULE) from error
+        raise _Mismatch(value, RULE.removeprefix("must be ")) from error
 
 
-def _read_time(value: Any) -> str:
-    return _moment(value, _TIME_LAYOUT).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _read_micro_time(value: Any) -> str:
-    moment = _moment(value, _MICRO_LAYOUT)
-    if "." not in value:
-        said = f'parsing time "{value}" as "{_MICRO_LAYOUT}": cannot parse "{value[19:]}" as ".000000"'
-        raise BadRequest(said)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _moment(value: Any, layout: str) -> datetime:
-    if not isinstance(value, str):
-        raise BadRequest(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
+def _read_time(value: Any, *, kind: GoKind) -> str:
+    is_micro = kind is GoKind.MICRO_TIME
     try:
-        return datetime.fromisoformat(value if _TIME.fullmatch(value) else "").astimezone(UTC)
+        if not isinstance(value, str) or not _TIME.fullmatch(value) or (is_micro and "." not in value):
+            raise _Mismatch(value, _EXPECTED[kind])
+        moment = datetime.fromisoformat(value).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        first = layout.partition("-")[0]
-        said = f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{first}"'
-        raise BadRequest(said) from error
+        raise _Mismatch(value, _EXPECTED[kind]) from error
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if is_micro else "%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read_duration(value: Any) -> str:
-    if not isinstance(value, str):
-        raise BadRequest(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
-    return value
-
-
-# What must be of one type of Python, and is as it should be if it is.
-_PLAIN: Mapping[Sort, type] = {Sort.STRING: str, Sort.BOOL: bool}
-_NUMBER = Type(sort=Sort.INTEGER, spelled="int32")
-_ANY = Type(sort=Sort.ANYTHING, spelled="")
-# What writes and reads itself.
-_OWN: Mapping[Sort, Callable[[Any], Any]] = {
-    Sort.QUANTITY: _read_quantity,
-    Sort.TIME: _read_time,
-    Sort.MICRO_TIME: _read_micro_time,
-    Sort.DURATION: _read_duration,
+# Kinds whose values of one Python type need no decoding.
+_PLAIN: Mapping[GoKind, type] = {GoKind.STRING: str, GoKind.BOOL: bool}
+_READERS: Mapping[GoKind, _Reader] = {
+    GoKind.ANYTHING: _same,
+    GoKind.STRING: _checked(str, GoKind.STRING),
+    GoKind.BOOL: _checked(bool, GoKind.BOOL),
+    GoKind.BYTES: _read_bytes,
+    GoKind.FLOAT: _checked((int, float), GoKind.FLOAT),
+    GoKind.NUMBER_OR_NAME: _checked((str, int), GoKind.NUMBER_OR_NAME),
+    GoKind.DURATION: _checked(str, GoKind.DURATION),
+    GoKind.QUANTITY: _read_quantity,
+    GoKind.TIME: partial(_read_time, kind=GoKind.TIME),
+    GoKind.MICRO_TIME: partial(_read_time, kind=GoKind.MICRO_TIME),
 }

@@ -1,4 +1,4 @@
-"""The types of the built-in kinds as Kubernetes itself has them: fields, their order, what is left out when empty."""
+"""The Go types of the built-in kinds: their fields, numbers in protobuf, and which are omitted when empty."""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from typing import Any
 
 import orjson
 
-_PARTS = re.compile(r"(?P<pointer>\*)?(?:(?P<list>\[\])|map\[(?P<key>[\w.]+)\])?(?P<rest>.+)")
-# Groups whose package is not called like their first word.
+_PARTS = re.compile(r"(?P<pointer>\*)?(?:(?P<list>\[\])|(?P<map>map\[[\w.]+\]))?(?P<element>.+)")
+# Groups whose Go package is not named after the first part of the group.
 _PACKAGES = {"": "core"}
 
 
-class Sort(Enum):
-    """What a value of a type looks like in JSON."""
+class GoKind(Enum):
+    """The form of a type's values in JSON."""
 
     STRING = auto()
     BOOL = auto()
@@ -35,47 +35,47 @@ class Sort(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Type:
-    """One type. Structs are named, because they may hold themselves."""
+class GoType:
+    """One type. Structs are given by name, because they may be recursive."""
 
-    sort: Sort
-    # As Kubernetes spells it in a refusal.
-    spelled: str
+    kind: GoKind
     is_pointer: bool = False
-    # Of a list its items, of a map its values.
-    inner: "Type | None" = None
+    # Of an integer, without its sign.
+    bits: int = 63
+    # Of the items of a list or the values of a map.
+    inner: "GoType | None" = None
     struct: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructField:
-    """One field of a struct; one without a name lies flat in the struct itself, in JSON but not in protobuf."""
+    """One field of a struct; a field without a name is inlined in JSON, but not in protobuf."""
 
     name: str
-    type: Type
+    type: GoType
     number: int
-    # 0: an empty one is written; 1: left out; 2: left out also when it is a struct.
+    # 0: written when empty; 1: omitted when empty (omitempty); 2: omitted when zero (omitzero).
     omit: int
 
 
-_SORTS = {
-    "string": Sort.STRING,
-    "bool": Sort.BOOL,
-    "int": Sort.INTEGER,
-    "int32": Sort.INTEGER,
-    "int64": Sort.INTEGER,
-    "float64": Sort.FLOAT,
-    "meta.v1.Time": Sort.TIME,
-    "meta.v1.MicroTime": Sort.MICRO_TIME,
-    "meta.v1.Duration": Sort.DURATION,
-    "resource.Quantity": Sort.QUANTITY,
-    "intstr.IntOrString": Sort.NUMBER_OR_NAME,
-    "meta.v1.FieldsV1": Sort.ANYTHING,
-    "runtime.RawExtension": Sort.ANYTHING,
-    "apiextensions.v1.JSON": Sort.ANYTHING,
-    "apiextensions.v1.JSONSchemaPropsOrArray": Sort.ANYTHING,
-    "apiextensions.v1.JSONSchemaPropsOrBool": Sort.ANYTHING,
-    "apiextensions.v1.JSONSchemaPropsOrStringArray": Sort.ANYTHING,
+_SCALARS = {
+    "string": GoKind.STRING,
+    "bool": GoKind.BOOL,
+    "int": GoKind.INTEGER,
+    "int32": GoKind.INTEGER,
+    "int64": GoKind.INTEGER,
+    "float64": GoKind.FLOAT,
+    "meta.v1.Time": GoKind.TIME,
+    "meta.v1.MicroTime": GoKind.MICRO_TIME,
+    "meta.v1.Duration": GoKind.DURATION,
+    "resource.Quantity": GoKind.QUANTITY,
+    "intstr.IntOrString": GoKind.NUMBER_OR_NAME,
+    "meta.v1.FieldsV1": GoKind.ANYTHING,
+    "runtime.RawExtension": GoKind.ANYTHING,
+    "apiextensions.v1.JSON": GoKind.ANYTHING,
+    "apiextensions.v1.JSONSchemaPropsOrArray": GoKind.ANYTHING,
+    "apiextensions.v1.JSONSchemaPropsOrBool": GoKind.ANYTHING,
+    "apiextensions.v1.JSONSchemaPropsOrStringArray": GoKind.ANYTHING,
 }
 
 
@@ -88,53 +88,44 @@ def _data() -> Mapping[str, Any]:
 
 @cache
 def struct_of(group: str, version: str, kind: str) -> str:
-    """Name the struct of a kind, or "" when it is not known."""
+    """Return the name of a kind's struct, or "" if there is none."""
     name = f"{_PACKAGES.get(group, group.partition('.')[0])}.{version}.{kind}"
     return name if name in _data()["structs"] else ""
 
 
 @cache
 def fields_of(struct: str) -> tuple[StructField, ...]:
-    """Give the fields of a struct as they are declared."""
+    """Return the fields of a struct as declared."""
     return tuple(
-        StructField(name=name, type=type_of(spelled), number=number, omit=omit)
-        for name, spelled, number, omit in _data()["structs"][struct]
+        StructField(name=name, type=type_of(text), number=number, omit=omit)
+        for name, text, number, omit in _data()["structs"][struct]
     )
 
 
 @cache
 def flat_fields_of(struct: str) -> tuple[StructField, ...]:
-    """Give the fields of a struct as JSON has them."""
-    found: list[StructField] = []
-    for each in fields_of(struct):
-        found.extend((each,) if each.name else flat_fields_of(each.type.struct))
-    return tuple(found)
+    """Return the fields of a struct as in JSON, with inlined structs resolved."""
+    fields: list[StructField] = []
+    for field in fields_of(struct):
+        fields.extend((field,) if field.name else flat_fields_of(field.type.struct))
+    return tuple(fields)
 
 
 @cache
-def type_of(text: str) -> Type:
-    """Read a type as the data has it."""
+def type_of(text: str) -> GoType:
+    """Return the type that Go spells `text`, such as `*int32` or `[]core.v1.Container`."""
     match = _PARTS.fullmatch(text)
     if match is None:
         raise LookupError(text)
-    pointer, rest = bool(match["pointer"]), match["rest"]
-    if match["list"]:
-        if rest == "byte":
-            return Type(sort=Sort.BYTES, spelled="[]uint8", is_pointer=pointer)
-        inner = type_of(rest)
-        return Type(sort=Sort.LIST, spelled=f"[]{inner.spelled}", is_pointer=pointer, inner=inner)
-    if match["key"]:
-        inner = type_of(rest)
-        spelled = f"map[{_spelled(match['key'])}]{inner.spelled}"
-        return Type(sort=Sort.MAP, spelled=spelled, is_pointer=pointer, inner=inner)
-    if rest in _SORTS:
-        return Type(sort=_SORTS[rest], spelled=_spelled(rest), is_pointer=pointer)
-    if rest in _data()["names"]:
-        meant = type_of(_data()["names"][rest])
-        return Type(sort=meant.sort, spelled=_spelled(rest), is_pointer=pointer, inner=meant.inner)
-    return Type(sort=Sort.STRUCT, spelled=_spelled(rest), is_pointer=pointer, struct=rest)
-
-
-def _spelled(name: str) -> str:
-    """Spell a name with the last part of its package only, as Go does."""
-    return ".".join(name.split(".")[-2:])
+    is_pointer, element = bool(match["pointer"]), match["element"]
+    if match["list"] and element == "byte":
+        return GoType(kind=GoKind.BYTES, is_pointer=is_pointer)
+    if match["list"] or match["map"]:
+        kind = GoKind.LIST if match["list"] else GoKind.MAP
+        return GoType(kind=kind, is_pointer=is_pointer, inner=type_of(element))
+    if element in _SCALARS:
+        return GoType(kind=_SCALARS[element], is_pointer=is_pointer, bits=31 if element == "int32" else 63)
+    if element in _data()["names"]:
+        alias = type_of(_data()["names"][element])
+        return GoType(kind=alias.kind, is_pointer=is_pointer, bits=alias.bits, inner=alias.inner)
+    return GoType(kind=GoKind.STRUCT, is_pointer=is_pointer, struct=element)

@@ -1,13 +1,7 @@
-"""What the schema of a definition may say: it must be structural, so that every field has exactly one meaning.
-
-In     a schema, and where it stands.
-Out    everything that Kubernetes would refuse in it, in its words.
-Never  looks at an object of the kind.
-"""
+"""Rules for the schema of a CustomResourceDefinition, which must be structural."""
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 from warnings import catch_warnings
 
@@ -17,62 +11,56 @@ from paceline.errors import Fault
 Schema = Mapping[str, Any]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_NEVER = ("id", "patternProperties", "definitions", "dependencies", "additionalItems")
-# What may only be said once, outside of allOf, anyOf, oneOf and not.
-_OUTSIDE = (
-    *("description", "type", "default", "additionalProperties", "nullable"),
-    *("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
-    *("x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"),
-)
-_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_FREE = "x-kubernetes-preserve-unknown-fields"
+_UNSUPPORTED = ("id", "patternProperties", "definitions", "dependencies", "additionalItems")
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+_INT_OR_STRING_BRANCHES = [{"type": "integer"}, {"type": "string"}]
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
-_EITHER = "x-kubernetes-int-or-string"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_MAP_TYPE = "x-kubernetes-map-type"
 _LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+# Keywords that are not allowed inside allOf, anyOf, oneOf and not.
+_NOT_IN_BRANCHES = (
+    *("description", "type", "default", "additionalProperties", "nullable"),
+    *(_PRESERVE, _EMBEDDED, _INT_OR_STRING, _LIST_KEYS, _LIST_TYPE, _MAP_TYPE),
+)
+_METADATA_FIELDS = {"name", "generateName"}
+# Types of the values of keywords; those of other keywords are checked by the validator.
+_KEYWORD_TYPES: Mapping[type, tuple[str, ...]] = {
+    str: ("$ref", "description", "format", "id", "pattern", "title", "type", _LIST_TYPE),
+    bool: ("nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", _PRESERVE, _EMBEDDED, _INT_OR_STRING),
+    list: (*_BRANCHES, "enum", "required", _LIST_KEYS, "x-kubernetes-validations"),
+    dict: ("properties", "patternProperties", "definitions", "dependencies"),
+}
+_TYPE_OF_KEYWORD = {keyword: expected for expected, keywords in _KEYWORD_TYPES.items() for keyword in keywords}
+_TYPE_NAMES = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
 
 
 def schema_faults(schema: Schema, path: str) -> tuple[Fault, ...]:
-    """Find everything in a schema that it may not say."""
-    if misshapen := tuple(_misshapen(schema, path)):
-        return misshapen
-    return (*_faults(schema, path, holder="root"), *_root_faults(schema, path))
+    """Return the faults of a schema."""
+    if shape_faults := tuple(_shape_faults(schema, path)):
+        return shape_faults
+    return (*_faults(schema, path, is_root=True), *_root_faults(schema, path))
 
 
-# What the value of a word is; where a word is not listed, the validator tells.
-_TEXTS = frozenset({"$ref", "description", "format", "id", "pattern", "title", "type", _LIST_TYPE})
-_FLAGS = frozenset(
-    {"nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", _FREE, _EMBEDDED, _EITHER},
-)
-_LISTS = frozenset({"allOf", "anyOf", "oneOf", "enum", "required", _LIST_KEYS, "x-kubernetes-validations"})
-_MAPS = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
-
-
-def _misshapen(schema: Any, path: str) -> Iterator[Fault]:
-    """Find where a schema is none at all: what stands below lists and maps of schemas is not known before."""
+def _shape_faults(schema: Any, path: str) -> Iterator[Fault]:
+    """Yield the faults of keywords whose values have the wrong type, so that other rules can rely on the types."""
     if not isinstance(schema, Mapping):
         yield invalid(path, schema, "must be a schema")
         return
-    for word, value in schema.items():
-        where = f"{path}.{word}"
-        wanted = _wanted(word)
-        if wanted is not None and not isinstance(value, wanted):
-            yield invalid(where, value, f"must be {_NAMED[wanted]}")
-        elif word == "properties":
+    for keyword, value in schema.items():
+        where = f"{path}.{keyword}"
+        expected = _TYPE_OF_KEYWORD.get(keyword)
+        if expected is not None and not isinstance(value, expected):
+            yield invalid(where, value, f"must be {_TYPE_NAMES[expected]}")
+        elif keyword == "properties":
             for name, inner in value.items():
-                yield from _misshapen(inner, f"{where}[{name}]")
-        elif word in {"allOf", "anyOf", "oneOf"} or (word == "items" and isinstance(value, list)):
+                yield from _shape_faults(inner, f"{where}[{name}]")
+        elif keyword in _BRANCHES or (keyword == "items" and isinstance(value, list)):
             for index, inner in enumerate(value):
-                yield from _misshapen(inner, f"{where}[{index}]")
-        elif word in {"items", "not"} or (word == "additionalProperties" and not isinstance(value, bool)):
-            yield from _misshapen(value, where)
-
-
-_NAMED = {str: "a string", bool: "true or false", list: "a list", dict: "a mapping"}
-
-
-def _wanted(word: str) -> type | None:
-    sorts = ((_TEXTS, str), (_FLAGS, bool), (_LISTS, list), (_MAPS, dict))
-    return next((sort for words, sort in sorts if word in words), None)
+                yield from _shape_faults(inner, f"{where}[{index}]")
+        elif keyword in {"items", "not"} or (keyword == "additionalProperties" and not isinstance(value, bool)):
+            yield from _shape_faults(value, where)
 
 
 def _root_faults(schema: Schema, path: str) -> Iterator[Fault]:
@@ -83,60 +71,49 @@ def _root_faults(schema: Schema, path: str) -> Iterator[Fault]:
     where = f"{path}.properties[metadata]"
     if metadata.get("type") not in {None, "object"}:
         yield invalid(f"{where}.type", metadata["type"], "must be object")
-    elif set(metadata) - {"type", "properties", "description"} or set(metadata.get("properties") or ()) - _NAMES:
-        hint = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield forbidden(where, hint)
+    elif (
+        set(metadata) - {"type", "properties", "description"}
+        or set(metadata.get("properties") or ()) - _METADATA_FIELDS
+    ):
+        yield forbidden(where, "only name and generateName of the metadata may have rules")
     for name in ("apiVersion", "kind"):
-        if (sort := (fields.get(name) or {}).get("type")) not in {None, "string"}:
-            yield invalid(f"{path}.properties[{name}].type", sort, "must be string")
+        if (field_type := (fields.get(name) or {}).get("type")) not in {None, "string"}:
+            yield invalid(f"{path}.properties[{name}].type", field_type, "must be string")
 
 
-_NAMES = {"name", "generateName"}
-_EMPTY = {
-    "root": "must not be empty at the root",
-    "field": "must not be empty for specified object fields",
-    "items": "must not be empty for specified array items",
-}
-
-
-def _faults(schema: Schema, path: str, *, holder: str) -> Iterator[Fault]:
-    yield from _words(schema, path)
-    yield from _type_faults(schema, path, holder)
+def _faults(schema: Schema, path: str, *, is_root: bool = False) -> Iterator[Fault]:
+    yield from _keyword_faults(schema, path)
+    yield from _type_faults(schema, path, is_root=is_root)
     yield from _list_faults(schema, path)
     yield from _inner_faults(schema, path)
-    for word in ("allOf", "anyOf", "oneOf"):
-        is_either = schema.get(_EITHER) and schema.get(word) == _INT_OR_STRING
-        for index, each in enumerate(() if is_either else schema.get(word) or ()):
-            yield from _branch_faults(each, f"{path}.{word}[{index}]", is_either=bool(schema.get(_EITHER)))
+    is_int_or_string = bool(schema.get(_INT_OR_STRING))
+    for keyword in _BRANCHES:
+        if is_int_or_string and schema.get(keyword) == _INT_OR_STRING_BRANCHES:
+            continue
+        for index, branch in enumerate(schema.get(keyword) or ()):
+            yield from _branch_faults(branch, f"{path}.{keyword}[{index}]", may_have_type=is_int_or_string)
     if isinstance(schema.get("not"), Mapping):
         yield from _branch_faults(schema["not"], f"{path}.not")
 
 
-def _words(schema: Schema, path: str) -> Iterator[Fault]:
-    if "$ref" in schema:
-        yield forbidden(f"{path}.$ref", "$ref is not supported")
-    for word in _NEVER:
-        if schema.get(word):
-            yield forbidden(f"{path}.{word}", f"{word} is not supported")
+def _keyword_faults(schema: Schema, path: str) -> Iterator[Fault]:
+    for keyword in ("$ref", *_UNSUPPORTED):
+        if schema.get(keyword) or (keyword == "$ref" and keyword in schema):
+            yield forbidden(f"{path}.{keyword}", f"{keyword} is not supported")
     if schema.get("uniqueItems"):
-        hint = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield forbidden(f"{path}.uniqueItems", hint)
-    if isinstance(pattern := schema.get("pattern"), str) and (wrong := _pattern_problem(pattern)):
-        hint = f"must be a valid regular expression, but isn't: error parsing regexp: {wrong}"
-        yield invalid(f"{path}.pattern", pattern, hint)
-    if schema.get(_FREE) is False:
-        yield invalid(f"{path}.{_FREE}", value=False, hint="must be true or undefined")
-    if (sort := schema.get("x-kubernetes-map-type")) not in {None, "atomic", "granular"}:
-        yield unsupported(f"{path}.x-kubernetes-map-type", sort, ("atomic", "granular"))
+        yield forbidden(f"{path}.uniqueItems", f"checking it takes too long; use {_LIST_TYPE}: set")
+    if (pattern := schema.get("pattern")) is not None and (problem := _pattern_problem(pattern)):
+        yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression: {problem}")
+    if schema.get(_PRESERVE) is False:
+        yield invalid(f"{path}.{_PRESERVE}", value=False, hint="must be true or undefined")
+    if (map_type := schema.get(_MAP_TYPE)) not in {None, "atomic", "granular"}:
+        yield unsupported(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
 
 
-# What no reader of regular expressions takes, in the words of Kubernetes; they differ in what else they take.
-_BROKEN = {
-    "missing ), unterminated subpattern": "missing closing )",
-    "unbalanced parenthesis": "unexpected )",
-    "unterminated character set": "missing closing ]",
-    "nothing to repeat": "missing argument to repetition operator",
-    "multiple repeat": "invalid nested repetition operator",
+# Errors that are errors for every regular expression engine. Go and Python differ in the others.
+_PATTERN_ERRORS = {
+    *("missing ), unterminated subpattern", "unbalanced parenthesis", "unterminated character set"),
+    *("nothing to repeat", "multiple repeat"),
 }
 
 
@@ -145,43 +122,40 @@ def _pattern_problem(pattern: str) -> str:
         with catch_warnings(action="ignore"):
             re.compile(pattern)
     except re.error as error:
-        said = _BROKEN.get(error.msg, "")
-        return f"{said}: `{pattern}`" if said else ""
+        return error.msg if error.msg in _PATTERN_ERRORS else ""
     return ""
 
 
-def _type_faults(schema: Schema, path: str, holder: str) -> Iterator[Fault]:
-    sort = schema.get("type")
+def _type_faults(schema: Schema, path: str, *, is_root: bool) -> Iterator[Fault]:
+    schema_type = schema.get("type")
     if "$ref" in schema:
         return
-    if not sort and not schema.get(_EITHER) and not (schema.get(_FREE) and holder != "root"):
-        yield required(f"{path}.type", _EMPTY[holder])
-    elif sort and sort not in _TYPES:
-        yield unsupported(f"{path}.type", sort, _TYPES)
-    if sort == "array" and "items" not in schema:
+    if not schema_type and not schema.get(_INT_OR_STRING) and (is_root or not schema.get(_PRESERVE)):
+        yield required(f"{path}.type", "must not be empty")
+    elif schema_type and schema_type not in _TYPES:
+        yield unsupported(f"{path}.type", schema_type, _TYPES)
+    if schema_type == "array" and "items" not in schema:
         yield required(f"{path}.items", "must be specified")
     if schema.get(_EMBEDDED):
-        if not schema.get(_FREE) and not schema.get("properties"):
-            hint = f"must not be empty if {_EMBEDDED} is true without {_FREE}"
-            yield required(f"{path}.properties", hint)
-        if sort and sort != "object":
-            yield invalid(f"{path}.type", sort, f"must be object if {_EMBEDDED} is true")
+        if not schema.get(_PRESERVE) and not schema.get("properties"):
+            yield required(f"{path}.properties", f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}")
+        if schema_type and schema_type != "object":
+            yield invalid(f"{path}.type", schema_type, f"must be object if {_EMBEDDED} is true")
 
 
 def _list_faults(schema: Schema, path: str) -> Iterator[Fault]:
-    sort, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or ()
-    if sort is None:
+    list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or ()
+    if list_type is None:
         return
-    if sort not in {"atomic", "set", "map"}:
-        yield unsupported(f"{path}.{_LIST_TYPE}", sort, ("atomic", "set", "map"))
+    if list_type not in {"atomic", "set", "map"}:
+        yield unsupported(f"{path}.{_LIST_TYPE}", list_type, ("atomic", "set", "map"))
     elif schema.get("type") != "array":
         yield invalid(f"{path}.type", schema.get("type", ""), f"must be array if {_LIST_TYPE} is specified")
     items: Schema = schema["items"] if isinstance(schema.get("items"), Mapping) else {}
-    merged = items.get("x-kubernetes-map-type")
-    if sort == "set" and items.get("type") == "object" and merged != "atomic":
-        hint = f"must be atomic as item of a list with {_LIST_TYPE}=set"
-        yield FieldFault(f"{path}.items.x-kubernetes-map-type", merged, hint)
-    if sort == "map":
+    map_type = items.get(_MAP_TYPE)
+    if list_type == "set" and items.get("type") == "object" and map_type != "atomic":
+        yield FieldFault(f"{path}.items.{_MAP_TYPE}", map_type, f"must be atomic for items of {_LIST_TYPE} set")
+    if list_type == "map":
         yield from _key_faults(items, tuple(keys), path)
 
 
@@ -193,41 +167,36 @@ def _key_faults(items: Schema, keys: tuple[str, ...], path: str) -> Iterator[Fau
         yield invalid(f"{path}.{_LIST_KEYS}", list(keys), "entries must all be names of item properties")
     for key in keys:
         if key in fields and "default" not in fields[key] and key not in (items.get("required") or ()):
-            hint = f"this property is in {_LIST_KEYS}, so it must have a default or be a required property"
-            yield required(f"{path}.items.properties[{key}].default", hint)
+            where = f"{path}.items.properties[{key}].default"
+            yield required(where, f"a property in {_LIST_KEYS} must have a default or be required")
 
 
 def _inner_faults(schema: Schema, path: str) -> Iterator[Fault]:
-    fields, others, items = schema.get("properties"), schema.get("additionalProperties"), schema.get("items")
-    if fields and others:
-        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
+    fields, additional, items = schema.get("properties"), schema.get("additionalProperties"), schema.get("items")
+    if fields and additional:
+        yield forbidden(f"{path}.additionalProperties", "may not be set together with properties")
     for name, inner in (fields or {}).items():
-        where = f"{path}.properties[{name}]"
-        # What it may say of metadata is told at the root, in words of its own.
-        if path.endswith("openAPIV3Schema") and name == "metadata":
-            continue
-        yield from _faults(inner, where, holder="field")
-    if isinstance(others, Mapping):
-        yield from _faults(others, f"{path}.additionalProperties", holder="field")
+        # The metadata has rules of its own, in _root_faults.
+        if not (path.endswith("openAPIV3Schema") and name == "metadata"):
+            yield from _faults(inner, f"{path}.properties[{name}]")
+    if isinstance(additional, Mapping):
+        yield from _faults(additional, f"{path}.additionalProperties")
     if isinstance(items, list):
-        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
+        yield forbidden(f"{path}.items", "must be a schema and not a list")
     elif isinstance(items, Mapping):
-        yield from _faults(items, f"{path}.items", holder="items")
+        yield from _faults(items, f"{path}.items")
 
 
-def _branch_faults(schema: Schema, path: str, *, is_either: bool = False) -> Iterator[Fault]:
-    """Find what a branch says that only the schema around it may say."""
-    allowed = {"type"} if is_either else set()
-    for word in _OUTSIDE:
-        if schema.get(word) and word not in allowed:
-            yield forbidden(f"{path}.{word}", "must be empty to be structural")
-    inner = partial(_branch_faults, is_either=False)
-    for name, each in (schema.get("properties") or {}).items():
-        yield from inner(each, f"{path}.properties[{name}]")
-    if isinstance(schema.get("items"), Mapping):
-        yield from inner(schema["items"], f"{path}.items")
-    for word in ("allOf", "anyOf", "oneOf"):
-        for index, each in enumerate(schema.get(word) or ()):
-            yield from inner(each, f"{path}.{word}[{index}]")
-    if isinstance(schema.get("not"), Mapping):
-        yield from inner(schema["not"], f"{path}.not")
+def _branch_faults(schema: Schema, path: str, *, may_have_type: bool = False) -> Iterator[Fault]:
+    """Yield the faults of keywords that are not allowed in a branch."""
+    for keyword in _NOT_IN_BRANCHES:
+        if schema.get(keyword) and not (may_have_type and keyword == "type"):
+            yield forbidden(f"{path}.{keyword}", "must be empty to be structural")
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _branch_faults(inner, f"{path}.properties[{name}]")
+    for keyword in ("items", "not"):
+        if isinstance(schema.get(keyword), Mapping):
+            yield from _branch_faults(schema[keyword], f"{path}.{keyword}")
+    for keyword in _BRANCHES:
+        for index, inner in enumerate(schema.get(keyword) or ()):
+            yield from _branch_faults(inner, f"{path}.{keyword}[{index}]")

@@ -1,14 +1,14 @@
-"""The rules of CustomResourceDefinitions, in the words of Kubernetes."""
+"""Defaults and rules of CustomResourceDefinitions."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from paceline.apimachinery.crd.crd import ESTABLISHED, holds, schema_of, unenforced, versions_of
+from paceline.apimachinery.crd.crd import ESTABLISHED, schema_of, unenforced, versions_of
 from paceline.apimachinery.crd.structural_schema import schema_faults
-from paceline.apimachinery.field_errors import FieldFault, Problem, forbidden, invalid, required, unsupported
-from paceline.apimachinery.meta import Object, annotations_of, is_deleting, name_of
+from paceline.apimachinery.field_errors import FieldFault, duplicate, forbidden, invalid, required, unsupported
+from paceline.apimachinery.meta import Object, annotations_of, has_condition, is_deleting, name_of
 from paceline.apimachinery.name_validation import service_problem, subdomain_problem
 from paceline.apimachinery.scheme import Column, Lookup, Resource
 from paceline.errors import Fault
@@ -17,11 +17,10 @@ _COLUMNS = (Column(name="Created At", path=".metadata.creationTimestamp"),)
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _APPROVED = "api-approved.kubernetes.io"
-_PROTECTED = ("k8s.io", "kubernetes.io")
-_IMMUTABLE = "field is immutable"
+_PROTECTED = (".k8s.io", ".kubernetes.io")
 _SIMPLE_PATH = re.compile(r"\.\S")
-_PLAIN_PATH = re.compile(r"(\.[A-Za-z_][A-Za-z0-9_-]*)+")
-# Where Kubernetes looks for a part that all versions have in common.
+_FIELD_PATH = re.compile(r"(\.[A-Za-z_][A-Za-z0-9_-]*)+")
+# The path under which Kubernetes reports a field that is the same in all versions.
 _SHARED = {
     "schema": "spec.validation",
     "subresources": "spec.subresources",
@@ -30,14 +29,15 @@ _SHARED = {
 }
 
 
-def ruled(resource: Resource) -> Resource:
-    """Give the kind of definitions its rules, and the column that people expect."""
-    rules: dict[str, Any] = {"check": faults, "check_change": change_faults, "default": default, "warn": warnings}
-    return replace(resource, columns=_COLUMNS, **rules)
+def with_crd_rules(resource: Resource) -> Resource:
+    """Return the kind CustomResourceDefinition with its rules and columns."""
+    return replace(
+        resource, columns=_COLUMNS, check=faults, check_change=change_faults, default=default, warn=unenforced
+    )
 
 
 def default(obj: Object) -> None:
-    """Fill in the names and the status that a definition has from the start."""
+    """Set the default names and status of a definition, which need not be valid."""
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         return
@@ -47,98 +47,85 @@ def default(obj: Object) -> None:
     if isinstance(kind, str) and kind:
         names["singular"] = names.get("singular") or kind.lower()
         names["listKind"] = names.get("listKind") or f"{kind}List"
-    storage = [str(each.get("name")) for each in versions_of(obj) if each.get("storage")]
+    storage = next((str(version.get("name")) for version in versions_of(obj) if version.get("storage")), None)
     status = obj.get("status") or {"acceptedNames": {"kind": "", "plural": ""}}
     stored = list(status.get("storedVersions") or ())
-    if wanted := [each for each in storage[:1] if each not in stored]:
-        status = {**status, "storedVersions": [*stored, *wanted]}
+    if storage is not None and storage not in stored:
+        status = {**status, "storedVersions": [*stored, storage]}
     obj["status"] = status
 
 
 def faults(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find everything that is wrong with a definition."""
-    spec: Mapping[str, Any] = obj.get("spec") or {}
-    found = [
-        *_name_faults(obj, spec),
-        *_approval_faults(obj, str(spec.get("group") or "")),
-        *_version_faults(spec),
-        *_names_faults(spec.get("names") or {}),
-        *_conversion_faults(spec.get("conversion") or {}),
-    ]
+    """Return the faults of a definition."""
+    return tuple(_faults(obj, obj.get("spec") or {}))
+
+
+def _faults(obj: Object, spec: Mapping[str, Any]) -> Iterator[Fault]:
+    yield from _name_faults(obj, spec)
+    yield from _version_faults(spec)
+    yield from _names_faults(spec.get("names") or {})
+    yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
-        hint = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        found.append(invalid("spec.preserveUnknownFields", value=True, hint=hint))
-    return tuple(found)
+        hint = "must not be true; set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema instead"
+        yield invalid("spec.preserveUnknownFields", value=True, hint=hint)
 
 
 def change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
-    """Find what may not change: the names that others know a kind by, and versions that are still stored."""
-    said, before = new["spec"], old["spec"]
-    found: list[Fault] = []
-    wanted, known = (said.get("names") or {}), (before.get("names") or {})
-    fixed = [("spec.group", said.get("group"), before.get("group"))]
-    fixed.append(("spec.names.plural", wanted.get("plural"), known.get("plural")))
-    if holds(old, ESTABLISHED):
-        fixed.append(("spec.scope", said.get("scope"), before.get("scope")))
-        fixed.append(("spec.names.kind", wanted.get("kind"), known.get("kind")))
-    found.extend(invalid(path, value, _IMMUTABLE) for path, value, was in fixed if value != was)
-    present = {each.get("name") for each in versions_of(new)}
+    """Return the faults of an update of a definition."""
+    return () if is_deleting(new) else tuple(_change_faults(new, old))
+
+
+def _change_faults(new: Object, old: Object) -> Iterator[Fault]:
+    immutable = [("group",), ("names", "plural")]
+    if has_condition(old, ESTABLISHED):
+        immutable += [("scope",), ("names", "kind")]
+    for path in immutable:
+        old_value, value = old["spec"], new["spec"]
+        for step in path:
+            old_value, value = (old_value or {}).get(step), (value or {}).get(step)
+        if value != old_value:
+            yield invalid(f"spec.{'.'.join(path)}", value, "field is immutable")
+    present = {version.get("name") for version in versions_of(new)}
     for index, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in present:
-            hint = (
-                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
-                f"{name} from status.storedVersions"
-            )
-            found.append(invalid(f"status.storedVersions[{index}]", name, hint))
-    return tuple(found) if not is_deleting(new) else ()
-
-
-def warnings(obj: Object) -> tuple[str, ...]:
-    """Say what of a definition has no effect here."""
-    return unenforced(obj)
+            hint = f"must stay in spec.versions until no object is stored as {name} and it is removed from this list"
+            yield invalid(f"status.storedVersions[{index}]", name, hint)
 
 
 def _name_faults(obj: Object, spec: Mapping[str, Any]) -> Iterator[Fault]:
-    group = str(spec.get("group") or "")
+    group, scope = str(spec.get("group") or ""), spec.get("scope")
     plural = str((spec.get("names") or {}).get("plural") or "")
     is_new = not (obj.get("status") or {}).get("conditions")
     if is_new and (name := name_of(obj)) and name != f"{plural}.{group}":
-        yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+        yield invalid("metadata.name", name, f"must be spec.names.plural and spec.group: {plural}.{group}")
     if not group:
         yield required("spec.group")
-    elif wrong := subdomain_problem(group):
-        yield invalid("spec.group", group, wrong)
+    elif problem := subdomain_problem(group):
+        yield invalid("spec.group", group, problem)
     elif "." not in group:
         yield invalid("spec.group", group, "should be a domain with at least one dot")
-    scope = spec.get("scope")
     if not scope:
         yield required("spec.scope")
     elif scope not in {"Cluster", "Namespaced"}:
         yield unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
-
-
-def _approval_faults(obj: Object, group: str) -> Iterator[Fault]:
-    is_protected = any(group == each or group.endswith(f".{each}") for each in _PROTECTED)
-    if is_protected and not annotations_of(obj).get(_APPROVED):
-        where = "https://github.com/kubernetes/enhancements/pull/1111"
-        hint = f'protected groups must have approval annotation "{_APPROVED}", see {where}'
-        yield required(f"metadata.annotations[{_APPROVED}]", hint)
+    if f".{group}".endswith(_PROTECTED) and not annotations_of(obj).get(_APPROVED):
+        yield required(f"metadata.annotations[{_APPROVED}]", "must be set for groups of Kubernetes")
 
 
 def _version_faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
     versions: list[Object] = spec.get("versions") or []
-    names = [str(each.get("name") or "") for each in versions]
+    names = [str(version.get("name") or "") for version in versions]
+    storage_count = sum(bool(version.get("storage")) for version in versions)
     if len(set(names)) != len(names):
         yield invalid("spec.versions", names, "must contain unique version names")
-    if sum(bool(each.get("storage")) for each in versions) != 1:
+    if storage_count != 1:
         yield invalid("spec.versions", spec.get("versions"), "must have exactly one version marked as storage version")
-    if not any(each.get("storage") for each in versions):
+    if not storage_count:
         yield FieldFault("status.storedVersions", None, "must have at least one stored version")
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if wrong := service_problem(names[index]):
-            yield invalid(f"{path}.name", names[index], wrong)
+        if problem := service_problem(names[index]):
+            yield invalid(f"{path}.name", names[index], problem)
         if version.get("deprecationWarning") and not version.get("deprecated"):
             hint = "can only be set for deprecated versions"
             yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], hint)
@@ -149,75 +136,73 @@ def _version_faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def part_path(versions: list[Object], index: int, part: str) -> str | None:
-    """Tell where a part of a version is spoken of; None when it was with the first, for all have it in common."""
-    said = versions[index].get(part)
-    is_shared = bool(said) and all(each.get(part) == said for each in versions)
-    if is_shared:
+    """Return the path of a field of a version; None if an earlier version with the same value was checked."""
+    value = versions[index].get(part)
+    if value and all(version.get(part) == value for version in versions):
         return None if index else _SHARED[part]
     return f"spec.versions[{index}].{part}"
 
 
-def _schema_part(version: Object, path: str) -> Iterator[Fault]:
+def _schema_faults(version: Object, path: str) -> Iterator[Fault]:
     if not (version.get("schema") or {}).get("openAPIV3Schema"):
         yield required(f"{path}.openAPIV3Schema")
-        return
-    wrong = schema_faults(schema_of(version), f"{path}.openAPIV3Schema")
-    yield from wrong
+    else:
+        yield from schema_faults(schema_of(version), f"{path}.openAPIV3Schema")
 
 
-def _columns_part(version: Object, path: str) -> Iterator[Fault]:
+def _column_faults(version: Object, path: str) -> Iterator[Fault]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         where = f"{path}[{index}]"
         if not column.get("name"):
             yield required(f"{where}.name")
-        sort, of_sorts = column.get("type"), f"must be one of {','.join(_COLUMN_TYPES)}"
-        if not sort:
-            yield required(f"{where}.type", of_sorts)
-        elif sort not in _COLUMN_TYPES:
-            yield invalid(f"{where}.type", sort, of_sorts)
-        if (form := column.get("format")) and form not in _COLUMN_FORMATS:
-            yield invalid(f"{where}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
-        yield from _path_faults(column.get("jsonPath"), f"{where}.JSONPath")
+        types_hint = f"must be one of {', '.join(_COLUMN_TYPES)}"
+        if not column.get("type"):
+            yield required(f"{where}.type", types_hint)
+        elif column["type"] not in _COLUMN_TYPES:
+            yield invalid(f"{where}.type", column["type"], types_hint)
+        if column.get("format") and column["format"] not in _COLUMN_FORMATS:
+            yield invalid(f"{where}.format", column["format"], f"must be one of {', '.join(_COLUMN_FORMATS)}")
+        yield from _path_faults(str(column.get("jsonPath") or ""), f"{where}.JSONPath")
 
 
-def _path_faults(path: Any, where: str) -> Iterator[Fault]:
-    if not path:
-        yield required(where)
-    elif not _SIMPLE_PATH.match(str(path)):
-        yield invalid(where, path, "must be a simple json path starting with .")
+def _path_faults(json_path: str, path: str, *roots: str) -> Iterator[Fault]:
+    """Yield the fault of a JSON path that is not simple or not below one of the roots."""
+    if not json_path:
+        yield required(path)
+    elif not _SIMPLE_PATH.match(json_path):
+        yield invalid(path, json_path, "must be a simple JSON path that starts with .")
+    elif roots and not json_path.startswith(tuple(f"{root}." for root in roots)):
+        yield invalid(path, json_path, f"must be a JSON path below {' or '.join(roots)}")
 
 
-def _subresources_part(version: Object, path: str) -> Iterator[Fault]:
+def _subresource_faults(version: Object, path: str) -> Iterator[Fault]:
     scale = (version.get("subresources") or {}).get("scale")
     if scale is None:
         return
-    for name, roots in (("specReplicasPath", (".spec",)), ("statusReplicasPath", (".status",))):
-        where, said = f"{path}.scale.{name}", str(scale.get(name) or "")
-        if wrong := tuple(_path_faults(said, where)):
-            yield from wrong
-        elif not said.startswith(f"{roots[0]}."):
-            yield invalid(where, said, f"should be a json path under {roots[0]}")
-    if said := str(scale.get("labelSelectorPath") or ""):
-        where = f"{path}.scale.labelSelectorPath"
-        if wrong := tuple(_path_faults(said, where)):
-            yield from wrong
-        elif not said.startswith((".spec.", ".status.")):
-            yield invalid(where, said, "should be a json path under either .spec or .status")
+    for name, roots in _SCALE_ROOTS.items():
+        json_path = str(scale.get(name) or "")
+        if json_path or name != "labelSelectorPath":
+            yield from _path_faults(json_path, f"{path}.scale.{name}", *roots)
 
 
-def _selectable_part(version: Object, path: str) -> Iterator[Fault]:
-    seen: set[str] = set()
-    for index, each in enumerate(version.get("selectableFields") or ()):
-        said, where = str(each.get("jsonPath") or ""), f"{path}[{index}].jsonPath"
-        if not said:
+_SCALE_ROOTS = {
+    "specReplicasPath": (".spec",),
+    "statusReplicasPath": (".status",),
+    "labelSelectorPath": (".spec", ".status"),
+}
+
+
+def _selectable_faults(version: Object, path: str) -> Iterator[Fault]:
+    taken: set[str] = set()
+    for index, field in enumerate(version.get("selectableFields") or ()):
+        json_path, where = str(field.get("jsonPath") or ""), f"{path}[{index}].jsonPath"
+        if not json_path:
             yield required(where)
-        elif not said.startswith((".", "[")):
-            yield invalid(where, said, f"is an invalid path: expected [ or . but got: {said.partition('.')[0]}")
-        elif not _PLAIN_PATH.fullmatch(said) or not _is_scalar(schema_of(version), said):
-            yield invalid(where, said, "is an invalid path: does not refer to a valid field")
-        elif said in seen:
-            yield FieldFault(where, said, "", Problem.DUPLICATE)
-        seen.add(said)
+        elif not _FIELD_PATH.fullmatch(json_path) or not _is_scalar(schema_of(version), json_path):
+            yield invalid(where, json_path, "must be the path of a string, integer or boolean, such as .spec.color")
+        elif json_path in taken:
+            yield duplicate(where, json_path)
+        taken.add(json_path)
 
 
 def _is_scalar(schema: Any, path: str) -> bool:
@@ -228,27 +213,24 @@ def _is_scalar(schema: Any, path: str) -> bool:
 
 
 _PARTS = {
-    "schema": _schema_part,
-    "additionalPrinterColumns": _columns_part,
-    "subresources": _subresources_part,
-    "selectableFields": _selectable_part,
+    "schema": _schema_faults,
+    "additionalPrinterColumns": _column_faults,
+    "subresources": _subresource_faults,
+    "selectableFields": _selectable_faults,
 }
 
 
 def _names_faults(names: Mapping[str, Any]) -> Iterator[Fault]:
-    for part in ("plural", "singular", "kind", "listKind"):
-        said, path = str(names.get(part) or ""), f"spec.names.{part}"
-        if not said:
+    for field in ("plural", "singular", "kind", "listKind"):
+        name, path = str(names.get(field) or ""), f"spec.names.{field}"
+        if not name:
             yield required(path)
-        elif part in {"plural", "singular"}:
-            if wrong := service_problem(said):
-                yield invalid(path, said, wrong)
-        elif wrong := service_problem(said.lower()):
-            yield invalid(path, said, f"may have mixed case, but should otherwise match: {wrong}")
-    for part in ("shortNames", "categories"):
-        for index, said in enumerate(names.get(part) or ()):
-            if wrong := service_problem(str(said)):
-                yield invalid(f"spec.names.{part}[{index}]", said, wrong)
+        elif problem := service_problem(name.lower() if field in {"kind", "listKind"} else name):
+            yield invalid(path, name, problem)
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or ()):
+            if problem := service_problem(str(name)):
+                yield invalid(f"spec.names.{field}[{index}]", name, problem)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 

@@ -7,7 +7,8 @@ from paceline.apimachinery import field_errors as faults
 from paceline.apimachinery.builtin.go_json import complete
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.crd import crd
-from paceline.apimachinery.immutable_fields import changes
+from paceline.apimachinery.crd.crd import scale_faults
+from paceline.apimachinery.field_errors import changes
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.name_validation import (
     annotations_faults,
@@ -17,7 +18,6 @@ from paceline.apimachinery.name_validation import (
     service_problem,
     subdomain_problem,
 )
-from paceline.apimachinery.scale import scale_faults
 from paceline.apimachinery.schema import prune
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from paceline.apimachinery.builtin.priority_classes import SYSTEM_PRIORITIES
+from paceline.apimachinery.builtin.scheduling import NO_SCHEDULE, NOT_READY, SYSTEM_PRIORITIES
 from paceline.apimachinery.builtin.storage_annotations import PROTECTION, VOLUME_PROTECTION, is_default_class
-from paceline.apimachinery.builtin.taints import NO_SCHEDULE, NOT_READY
 from paceline.apimachinery.meta import Object, annotations_of, name_of, namespace_of
 from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.pods import spec_containers

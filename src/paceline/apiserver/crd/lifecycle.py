@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from paceline.apimachinery.crd import crd
-from paceline.apimachinery.crd.status import released, status_of
+from paceline.apimachinery.crd.status import finish_deletion, status_of
 from paceline.apimachinery.fields.managed_fields import UPDATE, Author
 from paceline.apimachinery.meta import Object, is_deleting, name_of
 from paceline.apimachinery.scheme import Resource
@@ -86,7 +86,7 @@ class CrdReconciler:
             await self._delete_all(resource)
             if self._server.store.list(prefix_for(resource)):
                 return False
-        new = released(definition, to_wire(self._server.clock.now()))
+        new = finish_deletion(definition, to_wire(self._server.clock.now()))
         if new["metadata"].get("finalizers"):
             await self._store(new)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.crd import crd
-from paceline.apimachinery.crd.crd import Known
+from paceline.apimachinery.crd.crd import ShippedKind
 from paceline.apimachinery.fields.typed import Type, Types
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.schema import Shape, Shapes
@@ -35,7 +35,7 @@ class SchemaCache:
 
 # Definitions are not in a namespace.
 PREFIX = f"/{crd.GROUP}/{crd.PLURAL}/"
-NO_AUTHORS: Mapping[tuple[str, str], Known] = MappingProxyType({})
+NO_AUTHORS: Mapping[tuple[str, str], ShippedKind] = MappingProxyType({})
 
 
 class LiveKinds:
@@ -45,7 +45,7 @@ class LiveKinds:
         self,
         fixed: Scheme,
         store: Store,
-        shipped: Mapping[tuple[str, str], Known] = NO_AUTHORS,
+        shipped: Mapping[tuple[str, str], ShippedKind] = NO_AUTHORS,
         *,
         schemas: SchemaCache | None = None,
     ) -> None:

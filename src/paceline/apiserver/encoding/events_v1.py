@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.builtin.validation.event import new_event_faults
+from paceline.apimachinery.builtin.validation.builtin import events_v1_faults
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver.encoding.request_body import duplicate_fields
@@ -64,7 +64,7 @@ async def call_core(
 @cache
 def _strict(core: Resource) -> Resource:
     """Return the core resource with the validation of events.k8s.io/v1."""
-    return replace(core, check=new_event_faults)
+    return replace(core, check=events_v1_faults)
 
 
 def _converted_status(status: Status) -> Status:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.builtin.go_types import Sort, Type, fields_of, struct_of
+from paceline.apimachinery.builtin.go_types import GoKind, GoType, fields_of, struct_of
 from paceline.apimachinery.meta import Object
 from paceline.apiserver.http_types import JSON, HttpRequest
 from paceline.apiserver.status_errors import bad_request
@@ -79,65 +79,65 @@ def _struct(raw: bytes, struct: str, depth: int) -> Object:
         if not field.name:
             obj |= _struct(_as_bytes(value), field.type.struct, depth - 1)
             continue
-        match field.type.sort:
-            case Sort.LIST if field.type.inner is not None:
+        match field.type.kind:
+            case GoKind.LIST if field.type.inner is not None:
                 obj.setdefault(field.name, []).extend(_items(value, field.type.inner, depth))
-            case Sort.MAP if field.type.inner is not None:
+            case GoKind.MAP if field.type.inner is not None:
                 obj.setdefault(field.name, {}).update((_entry(_as_bytes(value), field.type.inner, depth),))
             case _:
                 obj[field.name] = _value(value, field.type, depth)
     return obj
 
 
-def _items(value: int | bytes, kind: Type, depth: int) -> Iterator[Any]:
-    if kind.sort is Sort.INTEGER and isinstance(value, bytes):
+def _items(value: int | bytes, go_type: GoType, depth: int) -> Iterator[Any]:
+    if go_type.kind is GoKind.INTEGER and isinstance(value, bytes):
         # Packed numbers.
         at = 0
         while at < len(value):
             number, at = _varint(value, at)
             yield _signed(number)
     else:
-        yield _value(value, kind, depth)
+        yield _value(value, go_type, depth)
 
 
-def _entry(raw: bytes, kind: Type, depth: int) -> tuple[str, Any]:
+def _entry(raw: bytes, go_type: GoType, depth: int) -> tuple[str, Any]:
     parts: dict[int, int | bytes] = dict(_fields(raw))
     inside = parts.get(2, b"")
-    if kind.sort is Sort.LIST and kind.inner is not None:
+    if go_type.kind is GoKind.LIST and go_type.inner is not None:
         # A list in a map is a message of its own.
         listed = [item for number, one in _fields(_as_bytes(inside)) if number == 1 for item in (one,)]
-        return _text(parts.get(1, b"")), [_value(item, kind.inner, depth - 1) for item in listed]
-    return _text(parts.get(1, b"")), _value(inside, kind, depth - 1)
+        return _text(parts.get(1, b"")), [_value(item, go_type.inner, depth - 1) for item in listed]
+    return _text(parts.get(1, b"")), _value(inside, go_type, depth - 1)
 
 
-def _value(value: int | bytes, kind: Type, depth: int) -> Any:
-    match kind.sort:
-        case Sort.BOOL:
+def _value(value: int | bytes, go_type: GoType, depth: int) -> Any:
+    match go_type.kind:
+        case GoKind.BOOL:
             return bool(_number(value))
-        case Sort.INTEGER:
+        case GoKind.INTEGER:
             return _signed(_number(value))
-        case Sort.FLOAT:
+        case GoKind.FLOAT:
             return unpack("<d", _as_bytes(value))[0] if len(_as_bytes(value)) == 8 else 0.0
-        case Sort.STRING:
+        case GoKind.STRING:
             return _text(value)
-        case Sort.BYTES:
+        case GoKind.BYTES:
             return b64encode(_as_bytes(value)).decode()
-        case Sort.STRUCT:
-            return _struct(_as_bytes(value), kind.struct, depth - 1)
+        case GoKind.STRUCT:
+            return _struct(_as_bytes(value), go_type.struct, depth - 1)
         case _:
-            return _special(dict(_fields(_as_bytes(value))), kind)
+            return _special(dict(_fields(_as_bytes(value))), go_type)
 
 
-def _special(parts: Mapping[int, int | bytes], kind: Type) -> Any:
-    match kind.sort:
-        case Sort.TIME | Sort.MICRO_TIME:
-            return _moment(parts, "seconds" if kind.sort is Sort.TIME else "microseconds") if parts else None
-        case Sort.QUANTITY:
+def _special(parts: Mapping[int, int | bytes], go_type: GoType) -> Any:
+    match go_type.kind:
+        case GoKind.TIME | GoKind.MICRO_TIME:
+            return _moment(parts, "seconds" if go_type.kind is GoKind.TIME else "microseconds") if parts else None
+        case GoKind.QUANTITY:
             return _text(parts.get(1, b"")) or "0"
-        case Sort.NUMBER_OR_NAME:
+        case GoKind.NUMBER_OR_NAME:
             is_name = bool(_number(parts.get(1, 0)))
             return _text(parts.get(3, b"")) if is_name else _signed(_number(parts.get(2, 0)))
-        case Sort.DURATION:
+        case GoKind.DURATION:
             return f"{_signed(_number(parts.get(1, 0))) // 1_000_000_000}s"
         case _:
             return _raw(_as_bytes(parts.get(1, b"")))

@@ -11,7 +11,7 @@ import orjson
 from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.field_errors import FieldFault, Problem
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apimachinery.yaml_reader import read_documents
 from paceline.apiserver.http_types import JSON, YAML, HttpRequest, WriteOptions
 from paceline.apiserver.status_errors import bad_request, invalid, unsupported_media_type
 from paceline.errors import BadRequest, TooLarge
@@ -124,7 +124,7 @@ def read_yaml(body: bytes, subject: str) -> tuple[Any, tuple[str, ...]]:
     """Return the first YAML document, bounded in spite of aliases, and a warning for each duplicate key."""
     duplicates: list[str] = []
     try:
-        trees = [tree.value for tree in read_trees(body.decode(), "yaml", twice=duplicates)]
+        trees = [tree.value for tree in read_documents(body.decode(), "yaml", duplicates=duplicates)]
     except UnicodeDecodeError as error:
         raise bad_request(f"{subject} is not valid YAML: it is not UTF-8") from error
     except (BadRequest, TooLarge) as error:

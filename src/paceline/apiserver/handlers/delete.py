@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.crd.status import marked
+from paceline.apimachinery.crd.status import begin_deletion
 from paceline.apimachinery.field_errors import FieldFault, Problem, invalid
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.pods import is_terminal
@@ -178,7 +178,7 @@ class DeleteHandler:
         if _is_namespace(target):
             return None if self._is_empty(target.name) else _closing(old, now)
         if _is_definition(target):
-            return old if is_deleting(old) else marked(old, to_wire(now))
+            return old if is_deleting(old) else begin_deletion(old, to_wire(now))
         grace = _grace_of(target, old, options)
         finalizers = list(old["metadata"].get("finalizers") or ())
         # Without an explicit policy, the finalizers in the object decide.

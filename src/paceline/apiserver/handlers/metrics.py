@@ -2,8 +2,9 @@
 
 import orjson
 
+from paceline.apimachinery.builtin.registry import METRICS_GROUP as GROUP
+from paceline.apimachinery.builtin.registry import METRICS_VERSION as VERSION
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.metrics import GROUP, VERSION
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.list_options import Selection, selection_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response

@@ -8,10 +8,10 @@ from paceline.apimachinery.fields.apply import AppliedConfig, Clashes, apply, na
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
 from paceline.apimachinery.fields.typed import faults
+from paceline.apimachinery.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
 from paceline.apimachinery.meta import Object, name_of
-from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
-from paceline.apimachinery.patch.strategic_merge import Strategic
 from paceline.apimachinery.scheme import Resource
+from paceline.apimachinery.strategic_merge import Strategic
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.encoding.request_body import (
     APPLY_YAML,

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
+from paceline.apimachinery.crd.crd import value_at
 from paceline.apimachinery.field_errors import FieldFault
+from paceline.apimachinery.json_patch import Unfit, apply_operations, merge
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.patch.json_patch import Unfit, apply_operations, merge
-from paceline.apimachinery.scale import at
 from paceline.apimachinery.scheme import Column, Resource, ScalePaths
 from paceline.apimachinery.table import AGE
 from paceline.apiserver import object_strategy, status_errors
@@ -91,9 +91,9 @@ def _paths(target: Target) -> ScalePaths:
 
 def _scale_of(obj: Object, paths: ScalePaths) -> Object:
     metadata = {part: obj["metadata"][part] for part in _SHOWN if part in obj["metadata"]}
-    desired, actual = at(obj, paths.spec), at(obj, paths.status)
+    desired, actual = value_at(obj, paths.spec), value_at(obj, paths.status)
     status: Object = {"replicas": actual if isinstance(actual, int) else 0}
-    selector = at(obj, paths.selector) if paths.selector else None
+    selector = value_at(obj, paths.selector) if paths.selector else None
     if isinstance(selector, str) and selector:
         status["selector"] = selector
     spec = {"replicas": desired} if isinstance(desired, int) and desired else {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from paceline.apimachinery.builtin.printers.network import reached_cells
+from paceline.apimachinery.builtin.printers import service_address_cells
 from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.apimachinery.pods import container_statuses_of, sidecars_of
 from paceline.cli.output.console import TextOutput
@@ -73,7 +73,7 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
     groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
         ("v1/PersistentVolumeClaim", ("NAME", "STATUS", "VOLUME", "CAPACITY"), mine.claims, claim_cells),
-        ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, reached_cells),
+        ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, service_address_cells),
         ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "IMAGE", "ADDRESS"), mine.boards, board_cells),
     ]
     for title, header, objects, cells in groups:

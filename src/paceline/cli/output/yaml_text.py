@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from paceline.apimachinery.yaml_scalars import is_word
+from paceline.apimachinery.yaml_reader import is_word
 from paceline.cli.output.console import ODD, escaped
 
 

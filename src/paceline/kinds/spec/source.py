@@ -13,11 +13,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta
 
-from paceline.apimachinery.commit import COMMIT
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.kind_types import Claim
 from paceline.kinds.spec.fields import DNS_SUBDOMAIN, Part, about
+from paceline.model.gang import COMMIT
 
 # Path of the code in every container.
 FOLDER = "/source"

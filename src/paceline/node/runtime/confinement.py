@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
 
-from paceline.apimachinery.builtin.qos import qos_class
+from paceline.apimachinery.builtin.scheduling import qos_class
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.quantity import parse
 from paceline.node.host_info import CannotStart, Host

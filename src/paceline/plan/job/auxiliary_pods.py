@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.apimachinery.commit import COMMIT
 from paceline.model import reasons
-from paceline.model.gang import FLUSH, RESOLVE, Gang
+from paceline.model.gang import COMMIT, FLUSH, RESOLVE, Gang
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.completion import fail
 from paceline.plan.job.plan import AuxiliaryPod, EventDraft, Plan

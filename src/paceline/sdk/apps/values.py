@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apimachinery.yaml_reader import read_documents
 from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
@@ -51,10 +51,10 @@ def read_values_file(path: str) -> Tree:
     text = read_bytes(path).decode("utf-8-sig", errors="replace")
     twice: list[str] = []
     try:
-        trees = list(read_trees(text, path, twice=twice))
+        trees = list(read_documents(text, path, duplicates=twice))
     except BadRequest:
         # Parse again without `twice` to raise the more detailed error.
-        trees = list(read_trees(text, path))
+        trees = list(read_documents(text, path))
     if len(trees) > 1:
         raise BadRequest(f"{path}:{trees[1].line}: a values file must be one YAML document; this is the second")
     tree = trees[0].value if trees else {}

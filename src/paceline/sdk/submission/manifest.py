@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.apimachinery.yaml_reader import Tree, read_trees
+from paceline.apimachinery.yaml_reader import YamlDocument, read_documents
 from paceline.errors import BadRequest, TooLarge
 from paceline.sdk.submission.submit import Document, called, checked
 
@@ -45,7 +45,7 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
         raise BadRequest(
             f"{source}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from error
-    documents = [document for tree in read_trees(text, source) for document in _objects(tree, source)]
+    documents = [document for tree in read_documents(text, source) for document in _objects(tree, source)]
     if not documents:
         raise BadRequest(f"{source}: contains no object; it should begin with apiVersion, kind and metadata")
     return tuple(documents)
@@ -69,7 +69,7 @@ def _similar_file(path: str) -> str:
     return f"; did you mean {Path(path).parent / near}?" if near else ""
 
 
-def _objects(tree: Tree, source: str) -> Iterator[Document]:
+def _objects(tree: YamlDocument, source: str) -> Iterator[Document]:
     """Yield the objects of one YAML document: the document itself, or the items of a List."""
     value = tree.value
     if not isinstance(value, dict):

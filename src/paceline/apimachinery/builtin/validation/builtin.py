@@ -1,13 +1,17 @@
-"""Rules for built-in kinds that their types cannot say, and which rules are for which kind."""
+"""Rules for the small built-in kinds, and the tables of all rules by kind."""
 
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from paceline.apimachinery.builtin.priority_classes import SYSTEM_PRIORITIES
-from paceline.apimachinery.builtin.validation.affinity import EFFECTS
-from paceline.apimachinery.builtin.validation.event import event_faults
-from paceline.apimachinery.builtin.validation.pod import pod_change_faults, pod_faults, pod_spec_faults
+from paceline.apimachinery.builtin.scheduling import SYSTEM_PRIORITIES
+from paceline.apimachinery.builtin.validation.pod import (
+    PREEMPTION_POLICIES,
+    TAINT_EFFECTS,
+    pod_change_faults,
+    pod_faults,
+)
 from paceline.apimachinery.builtin.validation.service import (
     endpoints_faults,
     service_change_faults,
@@ -18,181 +22,216 @@ from paceline.apimachinery.builtin.validation.service import (
 from paceline.apimachinery.builtin.validation.storage import (
     claim_change_faults,
     claim_faults,
-    class_change_faults,
-    class_faults,
+    storage_class_change_faults,
+    storage_class_faults,
     volume_change_faults,
     volume_faults,
 )
-from paceline.apimachinery.builtin.validation.values import choice_faults, data_key_problem, key_faults
+from paceline.apimachinery.builtin.validation.values import (
+    IMMUTABLE,
+    at_least,
+    choice_faults,
+    data_key_problem,
+    key_faults,
+)
 from paceline.apimachinery.field_errors import FieldFault, Problem, forbidden, invalid, required
 from paceline.apimachinery.meta import Object, annotations_of, name_of
 from paceline.apimachinery.name_validation import value_problem
 from paceline.apimachinery.scheme import Lookup
 from paceline.errors import Fault
 
-__all__ = ["CHANGES", "CHECKS", "pod_spec_faults"]
-
 _MOST_BYTES = 1024 * 1024
 _ACCOUNT = "kubernetes.io/service-account.name"
 _HIGHEST_PRIORITY = 1_000_000_000
-_SYSTEM = "system-"
 _IMMUTABLE_SET = "field is immutable when `immutable` is set"
-# What each type of secret must hold.
-_NEEDED: Mapping[str, tuple[str, ...]] = {
+# Keys that a Secret of a type must have.
+_SECRET_KEYS: Mapping[str, tuple[str, ...]] = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
+_MOST_EVENT_CHARS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
+# Fields of events of the core group that events.k8s.io replaced.
+_DEPRECATED_EVENT_FIELDS: Mapping[str, Any] = {"firstTimestamp": None, "lastTimestamp": None, "count": 0}
 
 
-def secret_faults(secret: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a secret; no message says what it holds."""
-    data = secret.get("data") or {}
-    found: list[Fault] = [invalid(f"data[{key}]", key, wrong) for key in data if (wrong := data_key_problem(key))]
-    if sum(len(text) * 3 // 4 for text in data.values()) > _MOST_BYTES:
-        found.append(_too_long("data"))
-    return (*found, *_secret_type_faults(secret))
-
-
-def _secret_type_faults(secret: Object) -> Iterator[Fault]:
+def _secret_faults(secret: Object) -> Iterator[Fault]:
+    """Yield the faults of a secret; no message contains its data."""
     data, kind = secret.get("data") or {}, secret.get("type")
+    yield from _data_key_faults(data, "data")
+    if sum(map(_decoded_size, data.values())) > _MOST_BYTES:
+        yield _too_long("data")
     if kind == "kubernetes.io/service-account-token" and not annotations_of(secret).get(_ACCOUNT):
         yield required(f"metadata.annotations[{_ACCOUNT}]")
     if kind == "kubernetes.io/basic-auth" and not ("username" in data or "password" in data):
         yield required("data[username]")
         yield required("data[password]")
-    for key in _NEEDED.get(str(kind), ()):
+    for key in _SECRET_KEYS.get(str(kind), ()):
         if key not in data or (key == "ssh-privatekey" and not data[key]):
             yield required(f"data[{key}]")
-        elif key.startswith(".docker") and (wrong := _mapping_problem(b64decode(data[key]))):
-            yield invalid(f"data[{key}]", "<secret contents redacted>", wrong)
+        elif key.startswith(".docker") and not _is_json_object(b64decode(data[key])):
+            yield invalid(f"data[{key}]", "<secret contents redacted>", "must be a JSON object")
 
 
-def _mapping_problem(text: bytes) -> str:
-    """Say why text is not a JSON object, without saying what it is; "" when it is one."""
+def _is_json_object(text: bytes) -> bool:
     try:
-        value = json.loads(text)
+        return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
-        first = text.strip()[:1].decode(errors="replace")
-        return (
-            f"invalid character '{first}' looking for beginning of value" if first else "unexpected end of JSON input"
-        )
-    return "" if isinstance(value, dict) else "it must be a JSON object"
+        return False
 
 
-def config_map_faults(config_map: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a config map."""
+def _config_map_faults(config_map: Object) -> Iterator[Fault]:
     data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
-    found: list[Fault] = []
-    for part, held in (("data", data), ("binaryData", binary)):
-        for key in held:
-            if wrong := data_key_problem(key):
-                found.append(invalid(f"{part}[{key}]", key, wrong))
-            if part == "data" and key in binary:
-                found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
-    if size > _MOST_BYTES:
-        found.append(_too_long("[]"))
-    return tuple(found)
+    yield from _data_key_faults(data, "data")
+    for key in data:
+        if key in binary:
+            yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    yield from _data_key_faults(binary, "binaryData")
+    if sum(len(text.encode()) for text in data.values()) + sum(map(_decoded_size, binary.values())) > _MOST_BYTES:
+        yield _too_long("[]")
+
+
+def _data_key_faults(data: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    return (invalid(f"{path}[{key}]", key, problem) for key in data if (problem := data_key_problem(key)))
+
+
+def _decoded_size(text: str) -> int:
+    return len(text) * 3 // 4
 
 
 def _too_long(path: str) -> Fault:
     return FieldFault(path, None, f"may not be more than {_MOST_BYTES} bytes", Problem.TOO_LONG)
 
 
-def held_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
-    """Find what may not change in a config map or secret that says so itself."""
-    found: list[Fault] = []
+def _data_change_faults(new: Object, old: Object) -> Iterator[Fault]:
+    """Yield the faults of an update of a ConfigMap or Secret."""
     if old.get("kind") == "Secret" and new.get("type") != old.get("type"):
-        found.append(invalid("type", new.get("type") or "", "field is immutable"))
+        yield invalid("type", new.get("type") or "", IMMUTABLE)
     if old.get("immutable"):
         if new.get("immutable") is not True:
-            found.append(forbidden("immutable", _IMMUTABLE_SET))
-        found.extend(
-            forbidden(part, _IMMUTABLE_SET)
-            for part in ("data", "binaryData")
-            if (old.get(part) or {}) != (new.get(part) or {})
-        )
-    return tuple(found)
+            yield forbidden("immutable", _IMMUTABLE_SET)
+        for field in ("data", "binaryData"):
+            if (old.get(field) or {}) != (new.get(field) or {}):
+                yield forbidden(field, _IMMUTABLE_SET)
 
 
-def lease_faults(lease: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a lease."""
+def _lease_faults(lease: Object) -> Iterator[Fault]:
     spec = lease.get("spec") or {}
-    found: list[Fault] = []
-    seconds, changed = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
-        found.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
-    if changed is not None and changed < 0:
-        found.append(invalid("spec.leaseTransitions", changed, "must be greater than or equal to 0"))
-    return tuple(found)
+        yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+    if transitions is not None and transitions < 0:
+        yield invalid("spec.leaseTransitions", transitions, at_least(0))
 
 
-def node_faults(node: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a node."""
-    found: list[Fault] = []
+def _node_faults(node: Object) -> Iterator[Fault]:
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        # The path is as Kubernetes says it.
+        # Kubernetes reports taints below metadata.
         path = f"metadata.taints[{index}]"
-        found.extend(key_faults(taint.get("key") or "", f"{path}.key"))
-        if wrong := value_problem(taint.get("value") or ""):
-            found.append(invalid(f"{path}.value", taint["value"], wrong))
+        yield from key_faults(taint.get("key") or "", f"{path}.key")
+        if problem := value_problem(taint.get("value") or ""):
+            yield invalid(f"{path}.value", taint["value"], problem)
         if not taint.get("effect"):
-            found.append(required(f"{path}.effect"))
-        found.extend(choice_faults(taint.get("effect"), EFFECTS, f"{path}.effect"))
-    return tuple(found)
+            yield required(f"{path}.effect")
+        yield from choice_faults(taint.get("effect"), TAINT_EFFECTS, f"{path}.effect")
 
 
-def priority_faults(priority: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a priority class; the highest are for the cluster itself."""
+def _priority_class_faults(priority: Object) -> Iterator[Fault]:
     name, value = name_of(priority), priority.get("value") or 0
-    found: list[Fault] = []
-    if name.startswith(_SYSTEM):
+    if name.startswith("system-"):
         if SYSTEM_PRIORITIES.get(name, {}).get("value") != value:
-            hint = "priority class names with 'system-' prefix are reserved for system use only"
-            found.append(forbidden("metadata.name", f"{hint}. error: {name} is not a known system priority class"))
+            yield forbidden("metadata.name", "names that start with 'system-' are reserved for Kubernetes")
     elif value > _HIGHEST_PRIORITY:
-        hint = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
-        found.append(forbidden("value", hint))
-    found.extend(choice_faults(priority.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"), "preemptionPolicy"))
-    return tuple(found)
+        yield forbidden("value", f"must be at most {_HIGHEST_PRIORITY}")
+    yield from choice_faults(priority.get("preemptionPolicy"), PREEMPTION_POLICIES, "preemptionPolicy")
 
 
-def priority_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
-    """Find what may not change in a priority class."""
-    found: list[Fault] = []
+def _priority_class_change_faults(new: Object, old: Object) -> Iterator[Fault]:
     if (new.get("value") or 0) != (old.get("value") or 0):
-        found.append(forbidden("value", "may not be changed in an update."))
+        yield forbidden("value", "may not be changed")
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        found.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
-    return tuple(found)
+        yield invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE)
 
 
-CHECKS: Mapping[tuple[str, str], Callable[[Object, Lookup], tuple[Fault, ...]]] = {
-    ("", "ConfigMap"): config_map_faults,
-    ("", "Endpoints"): endpoints_faults,
-    ("", "Event"): event_faults,
-    ("", "Node"): node_faults,
-    ("", "PersistentVolume"): volume_faults,
-    ("", "PersistentVolumeClaim"): claim_faults,
-    ("", "Pod"): pod_faults,
-    ("", "Secret"): secret_faults,
-    ("", "Service"): service_faults,
-    ("coordination.k8s.io", "Lease"): lease_faults,
-    ("discovery.k8s.io", "EndpointSlice"): slice_faults,
-    ("scheduling.k8s.io", "PriorityClass"): priority_faults,
-    ("storage.k8s.io", "StorageClass"): class_faults,
+def _event_faults(event: Object, reporter: str = "reportingComponent") -> Iterator[Fault]:
+    namespace = (event.get("involvedObject") or {}).get("namespace") or ""
+    if (namespace or "default") != event["metadata"].get("namespace"):
+        yield invalid("involvedObject.namespace", namespace, "does not match event.namespace")
+    if not event.get("eventTime"):
+        return
+    controller = event.get("reportingComponent") or ""
+    if not controller:
+        yield required(reporter)
+    yield from key_faults(controller, reporter)
+    for field, most in _MOST_EVENT_CHARS.items():
+        if not event.get(field):
+            if field != "message":
+                yield required(field)
+        elif len(event[field]) > most:
+            yield invalid(field, "", f"can have at most {most} characters")
+
+
+def events_v1_faults(event: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    """Return the faults of an event of events.k8s.io, which is given with the field names of the core group."""
+    return (*_event_faults(event, "reportingController"), *_events_v1_faults(event))
+
+
+def _events_v1_faults(event: Object) -> Iterator[Fault]:
+    series = event.get("series")
+    if isinstance(series, dict):
+        if (series.get("count") or 0) < 2:
+            yield invalid("series.count", "", "should be at least 2")
+        if not series.get("lastObservedTime"):
+            yield required("series.lastObservedTime")
+    if not event.get("eventTime"):
+        yield required("eventTime")
+    if event.get("type") not in {"Normal", "Warning"}:
+        yield invalid("type", "", "must be Normal or Warning")
+    for field, empty in _DEPRECATED_EVENT_FIELDS.items():
+        if (event.get(field) or empty) != empty:
+            yield invalid(field, "", "must not be set")
+    source = event.get("source") or {}
+    if source.get("component") or source.get("host"):
+        yield invalid("source", "", "must not be set")
+
+
+_Check = Callable[[Object, Lookup], tuple[Fault, ...]]
+_ChangeCheck = Callable[[Object, Object], tuple[Fault, ...]]
+
+
+def _check(rule: Callable[[Object], Iterator[Fault]]) -> _Check:
+    return lambda obj, _lookup: tuple(rule(obj))
+
+
+def _change_check(rule: Callable[[Object, Object], Iterator[Fault]]) -> _ChangeCheck:
+    return lambda new, old: tuple(rule(new, old))
+
+
+CHECKS: Mapping[tuple[str, str], _Check] = {
+    ("", "ConfigMap"): _check(_config_map_faults),
+    ("", "Endpoints"): _check(endpoints_faults),
+    ("", "Event"): _check(_event_faults),
+    ("", "Node"): _check(_node_faults),
+    ("", "PersistentVolume"): _check(volume_faults),
+    ("", "PersistentVolumeClaim"): _check(claim_faults),
+    ("", "Pod"): _check(pod_faults),
+    ("", "Secret"): _check(_secret_faults),
+    ("", "Service"): _check(service_faults),
+    ("coordination.k8s.io", "Lease"): _check(_lease_faults),
+    ("discovery.k8s.io", "EndpointSlice"): _check(slice_faults),
+    ("scheduling.k8s.io", "PriorityClass"): _check(_priority_class_faults),
+    ("storage.k8s.io", "StorageClass"): _check(storage_class_faults),
 }
 
-CHANGES: Mapping[tuple[str, str], Callable[[Object, Object], tuple[Fault, ...]]] = {
-    ("", "ConfigMap"): held_change_faults,
-    ("", "PersistentVolume"): volume_change_faults,
-    ("", "PersistentVolumeClaim"): claim_change_faults,
-    ("", "Pod"): pod_change_faults,
-    ("", "Secret"): held_change_faults,
-    ("", "Service"): service_change_faults,
-    ("discovery.k8s.io", "EndpointSlice"): slice_change_faults,
-    ("scheduling.k8s.io", "PriorityClass"): priority_change_faults,
-    ("storage.k8s.io", "StorageClass"): class_change_faults,
+CHANGES: Mapping[tuple[str, str], _ChangeCheck] = {
+    ("", "ConfigMap"): _change_check(_data_change_faults),
+    ("", "PersistentVolume"): _change_check(volume_change_faults),
+    ("", "PersistentVolumeClaim"): _change_check(claim_change_faults),
+    ("", "Pod"): _change_check(pod_change_faults),
+    ("", "Secret"): _change_check(_data_change_faults),
+    ("", "Service"): _change_check(service_change_faults),
+    ("discovery.k8s.io", "EndpointSlice"): _change_check(slice_change_faults),
+    ("scheduling.k8s.io", "PriorityClass"): _change_check(_priority_class_change_faults),
+    ("storage.k8s.io", "StorageClass"): _change_check(storage_class_change_faults),
 }

@@ -5,59 +5,48 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from paceline.apimachinery.builtin.validation.values import (
+    PROTOCOLS,
     at_least,
     between,
+    choice_faults,
     data_key_problem,
+    name_faults,
+    once,
     path_faults,
     port_faults,
     port_name_faults,
     port_or_name_faults,
 )
-from paceline.apimachinery.field_errors import (
-    FieldFault,
-    Problem,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    required,
-    unsupported,
-)
+from paceline.apimachinery.field_errors import forbidden, invalid, not_found, required, unsupported
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.name_validation import key_problem, label_problem, subdomain_problem
 from paceline.apimachinery.quantity import parse
 from paceline.errors import Fault
 
-PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
 _HIGHEST_ID = 2**31 - 1
 _VARIABLE = re.compile(r"[ -<>-~]+")
-_VARIABLE_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_VARIABLE_RULE = "a variable's name must consist of printable ASCII characters other than '='"
+_ONE_FIELD = "may not have more than one field specified at a time"
 _FIELD_PATHS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
-# Known fields of a pod that no variable may have.
+# Fields of a pod that exist, but that no variable may refer to.
 _OTHER_PATHS = ("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase")
 _SUBSCRIPT = re.compile(r"metadata\.(annotations|labels)\['[^']+'\]")
 
 
 def containers_faults(spec: Mapping[str, Any], path: str, volumes: Collection[str]) -> Iterator[Fault]:
-    """Find what is wrong with the containers of a pod, those that run first too."""
+    """Yield the faults of a pod's containers and init containers."""
     containers = spec.get("containers") or ()
     if not containers:
         yield required(f"{path}.containers")
@@ -65,54 +54,44 @@ def containers_faults(spec: Mapping[str, Any], path: str, volumes: Collection[st
     for index, container in enumerate(containers):
         where = f"{path}.containers[{index}]"
         yield from _container_faults(container, where, volumes)
-        yield from _once(container, where, taken)
-        yield from _life_faults(container, where)
+        yield from _name_faults(container, where, taken)
+        yield from _lifecycle_faults(container, where)
     yield from _host_port_faults(containers, f"{path}.containers")
     for index, container in enumerate(spec.get("initContainers") or ()):
         where = f"{path}.initContainers[{index}]"
         yield from _container_faults(container, where, volumes)
-        yield from _first_faults(container, where)
-        yield from _once(container, where, taken)
+        yield from _init_faults(container, where)
+        yield from _name_faults(container, where, taken)
 
 
-def _once(container: Object, path: str, taken: set[str]) -> Iterator[Fault]:
-    name = container.get("name") or ""
-    if name in taken:
-        yield duplicate(f"{path}.name", name)
-    elif name:
-        taken.add(name)
+def _name_faults(container: Object, path: str, taken: set[str]) -> Iterator[Fault]:
+    if name := container.get("name"):
+        yield from once(name, f"{path}.name", taken)
 
 
 def _container_faults(container: Object, path: str, volumes: Collection[str]) -> Iterator[Fault]:
-    name = container.get("name") or ""
-    if not name:
-        yield required(f"{path}.name")
-    elif wrong := label_problem(name):
-        yield invalid(f"{path}.name", name, wrong)
+    yield from name_faults(container.get("name"), f"{path}.name", label_problem)
     if not container.get("image"):
         yield required(f"{path}.image")
     policy = container.get("terminationMessagePolicy")
-    if policy and policy not in _MESSAGE_POLICIES:
-        yield unsupported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    yield from choice_faults(policy, _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy")
     ports: set[str] = set()
     for index, port in enumerate(container.get("ports") or ()):
         yield from _port_faults(port, f"{path}.ports[{index}]", ports)
     for index, variable in enumerate(container.get("env") or ()):
         yield from _variable_faults(variable, f"{path}.env[{index}]")
     for index, source in enumerate(container.get("envFrom") or ()):
-        yield from _variables_faults(source, f"{path}.envFrom[{index}]")
+        yield from _env_from_faults(source, f"{path}.envFrom[{index}]")
     yield from _mount_faults(container, path, volumes)
-    pull = container.get("imagePullPolicy")
-    if pull and pull not in _PULL_POLICIES:
-        yield unsupported(f"{path}.imagePullPolicy", pull, _PULL_POLICIES)
-    yield from resources_faults(container.get("resources") or {}, f"{path}.resources")
+    yield from choice_faults(container.get("imagePullPolicy"), _PULL_POLICIES, f"{path}.imagePullPolicy")
+    yield from _resources_faults(container.get("resources") or {}, f"{path}.resources")
     context = container.get("securityContext") or {}
     yield from identity_faults(context, f"{path}.securityContext")
-    yield from _power_faults(context, f"{path}.securityContext")
+    yield from _privilege_faults(context, f"{path}.securityContext")
 
 
 def identity_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """Find users and groups that cannot be."""
+    """Yield the faults of the users, groups and seccomp profile of a security context."""
     for field in ("runAsUser", "runAsGroup", "fsGroup"):
         number = context.get(field)
         if number is not None and not 0 <= number <= _HIGHEST_ID:
@@ -122,91 +101,81 @@ def identity_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 
 def _profile_faults(profile: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """Find what is wrong with the choice of a system call filter."""
     kind, file = profile.get("type"), profile.get("localhostProfile")
     if not kind:
-        yield required(f"{path}.type", "type is required when seccompProfile is set")
-    elif kind not in _PROFILES:
-        yield unsupported(f"{path}.type", kind, _PROFILES)
+        yield required(f"{path}.type", "must be set when seccompProfile is set")
+    yield from choice_faults(kind, _PROFILES, f"{path}.type")
     if kind == "Localhost":
         if not file:
-            yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
-        elif file.startswith("/"):
-            yield invalid(f"{path}.localhostProfile", file, "must be a relative path")
-        elif ".." in file.split("/"):
-            yield invalid(f"{path}.localhostProfile", file, "must not contain '..'")
+            yield required(f"{path}.localhostProfile", "must be set when the type is Localhost")
+        yield from path_faults(file or "", f"{path}.localhostProfile")
     elif file is not None:
-        yield invalid(f"{path}.localhostProfile", file, "can only be set when seccomp type is Localhost")
+        yield invalid(f"{path}.localhostProfile", file, "may be set only when the type is Localhost")
 
 
-def _power_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """Find what contradicts itself in what a container may do."""
-    if (mount := context.get("procMount")) and mount not in _PROC_MOUNTS:
-        yield unsupported(f"{path}.procMount", mount, _PROC_MOUNTS)
+def _privilege_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    yield from choice_faults(context.get("procMount"), _PROC_MOUNTS, f"{path}.procMount")
     if context.get("allowPrivilegeEscalation") is not False:
         return
+    conflict = "`allowPrivilegeEscalation` may not be false when"
     if context.get("privileged"):
-        hint = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(path, context, hint)
+        yield invalid(path, context, f"{conflict} `privileged` is true")
     if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-        hint = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-        yield invalid(path, context, hint)
+        yield invalid(path, context, f"{conflict} `capabilities.add` contains CAP_SYS_ADMIN")
 
 
-def _first_faults(container: Object, path: str) -> Iterator[Fault]:
-    """Find what a container that runs before the others may not have, unless it runs on beside them."""
+def _init_faults(container: Object, path: str) -> Iterator[Fault]:
+    """Yield the faults of fields that only sidecars may have among the init containers."""
     policy = container.get("restartPolicy")
     if policy == "Always":
-        yield from _life_faults(container, path)
+        yield from _lifecycle_faults(container, path)
         return
-    if policy and policy not in {"Never", "OnFailure"}:
+    if policy not in {None, "", "Never", "OnFailure"}:
         yield unsupported(f"{path}.restartPolicy", policy, ("Always",))
     for field in ("lifecycle", *_PROBES):
         if container.get(field) is not None:
             yield forbidden(f"{path}.{field}", "may not be set for init containers without restartPolicy=Always")
 
 
-def _life_faults(container: Object, path: str) -> Iterator[Fault]:
-    for moment in ("postStart", "preStop"):
-        handler = (container.get("lifecycle") or {}).get(moment)
+def _lifecycle_faults(container: Object, path: str) -> Iterator[Fault]:
+    for hook in ("postStart", "preStop"):
+        handler = (container.get("lifecycle") or {}).get(hook)
         if handler is not None:
-            yield from _handler_faults(handler, f"{path}.lifecycle.{moment}")
+            yield from _handler_faults(handler, f"{path}.lifecycle.{hook}")
     for field in _PROBES:
-        probe = container.get(field)
-        if probe is None:
-            continue
-        where = f"{path}.{field}"
-        yield from _handler_faults(probe, where)
-        for name in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-            if (probe.get(name) or 0) < 0:
-                yield invalid(f"{where}.{name}", probe[name], at_least(0))
-        grace = probe.get("terminationGracePeriodSeconds")
-        if grace is not None and field == "readinessProbe":
-            hint = "must not be set for readinessProbes"
-            yield invalid(f"{where}.terminationGracePeriodSeconds", grace, hint)
-        elif grace is not None and grace <= 0:
-            yield invalid(f"{where}.terminationGracePeriodSeconds", grace, "must be greater than 0")
-        if field != "readinessProbe" and probe.get("successThreshold", 1) != 1:
-            yield invalid(f"{where}.successThreshold", probe["successThreshold"], "must be 1")
+        if container.get(field) is not None:
+            yield from _probe_faults(container[field], f"{path}.{field}", is_readiness=field == "readinessProbe")
+
+
+def _probe_faults(probe: Mapping[str, Any], path: str, *, is_readiness: bool) -> Iterator[Fault]:
+    yield from _handler_faults(probe, path)
+    for name in _PROBE_NUMBERS:
+        if (probe.get(name) or 0) < 0:
+            yield invalid(f"{path}.{name}", probe[name], at_least(0))
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and is_readiness:
+        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
+    elif grace is not None and grace <= 0:
+        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+    if not is_readiness and probe.get("successThreshold", 1) != 1:
+        yield invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1")
 
 
 def _handler_faults(handler: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    found = [name for name in _HANDLERS if handler.get(name) is not None]
-    if not found:
+    names = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not names:
         yield required(path, "must specify a handler type")
         return
-    for name in found[1:]:
+    for name in names[1:]:
         yield forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
-    action, where = handler[found[0]], f"{path}.{found[0]}"
-    match found[0]:
+    action, where = handler[names[0]], f"{path}.{names[0]}"
+    match names[0]:
         case "exec":
             if not action.get("command"):
                 yield required(f"{where}.command")
         case "httpGet":
             yield from port_or_name_faults(action.get("port", 0), f"{where}.port")
-            scheme = action.get("scheme") or "HTTP"
-            if scheme not in {"HTTP", "HTTPS"}:
-                yield unsupported(f"{where}.scheme", scheme, ("HTTP", "HTTPS"))
+            yield from choice_faults(action.get("scheme"), ("HTTP", "HTTPS"), f"{where}.scheme")
         case "tcpSocket":
             yield from port_or_name_faults(action.get("port", 0), f"{where}.port")
         case "grpc":
@@ -215,66 +184,49 @@ def _handler_faults(handler: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 def _port_faults(port: Object, path: str, taken: set[str]) -> Iterator[Fault]:
     name = port.get("name") or ""
-    wrong = tuple(port_name_faults(name, f"{path}.name")) if name else ()
-    yield from wrong
-    if name in taken:
-        yield duplicate(f"{path}.name", name)
-    elif name and not wrong:
-        taken.add(name)
+    name_problems = tuple(port_name_faults(name, f"{path}.name")) if name else ()
+    yield from name_problems
+    if name and not name_problems:
+        yield from once(name, f"{path}.name", taken)
     if not port.get("containerPort"):
         yield required(f"{path}.containerPort")
     else:
         yield from port_faults(port["containerPort"], f"{path}.containerPort")
     if port.get("hostPort"):
         yield from port_faults(port["hostPort"], f"{path}.hostPort")
-    protocol = port.get("protocol") or "TCP"
-    if protocol not in PROTOCOLS:
-        yield unsupported(f"{path}.protocol", protocol, PROTOCOLS)
+    yield from choice_faults(port.get("protocol"), PROTOCOLS, f"{path}.protocol")
 
 
 def _host_port_faults(containers: Collection[Object], path: str) -> Iterator[Fault]:
-    """Find ports of the machine that two containers of one pod want."""
+    """Yield a fault for every host port that is used twice in one pod."""
     taken: set[str] = set()
     for index, container in enumerate(containers):
-        for at, port in enumerate(container.get("ports") or ()):
-            if not port.get("hostPort"):
-                continue
-            wanted = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{port['hostPort']}"
-            if wanted in taken:
-                yield duplicate(f"{path}[{index}].ports[{at}].hostPort", wanted)
-            taken.add(wanted)
+        for position, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort"):
+                identity = f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{port['hostPort']}"
+                yield from once(identity, f"{path}[{index}].ports[{position}].hostPort", taken)
 
 
 def _variable_faults(variable: Object, path: str) -> Iterator[Fault]:
-    name = variable.get("name") or ""
-    if not name:
-        yield required(f"{path}.name")
-    elif not _VARIABLE.fullmatch(name):
-        yield invalid(f"{path}.name", name, _VARIABLE_RULE)
+    yield from name_faults(variable.get("name"), f"{path}.name", _variable_problem)
     source = variable.get("valueFrom")
     if source is None:
         return
     where = f"{path}.valueFrom"
-    found = [each for each in _SOURCES if source.get(each) is not None]
-    for each in found:
-        yield from _source_faults(each, source[each], f"{where}.{each}")
-    if not found:
+    names = [name for name in _SOURCES if source.get(name) is not None]
+    for name in names:
+        yield from _source_faults(name, source[name], f"{where}.{name}")
+    if not names:
         hint = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         yield invalid(where, "", hint)
     elif variable.get("value"):
         yield invalid(where, "", "may not be specified when `value` is not empty")
-    elif len(found) > 1:
-        yield invalid(where, "", "may not have more than one field specified at a time")
+    elif len(names) > 1:
+        yield invalid(where, "", _ONE_FIELD)
 
 
-def _field_path_faults(at: str, path: str) -> Iterator[Fault]:
-    if not at:
-        yield required(path)
-    elif at in _OTHER_PATHS:
-        listed = ", ".join(f'"{each}"' for each in _FIELD_PATHS)
-        yield FieldFault(path, at, f"supported values: {listed}", Problem.UNSUPPORTED)
-    elif at not in _FIELD_PATHS and not _SUBSCRIPT.fullmatch(at):
-        yield invalid(path, at, f"error converting fieldPath: field label not supported: {at}")
+def _variable_problem(name: str) -> str:
+    return "" if _VARIABLE.fullmatch(name) else _VARIABLE_RULE
 
 
 def _source_faults(name: str, source: Mapping[str, Any], path: str) -> Iterator[Fault]:
@@ -285,70 +237,70 @@ def _source_faults(name: str, source: Mapping[str, Any], path: str) -> Iterator[
             if not source.get("resource"):
                 yield required(f"{path}.resource")
         case "configMapKeyRef" | "secretKeyRef":
-            if wrong := subdomain_problem(source.get("name") or ""):
-                yield invalid(f"{path}.name", source.get("name") or "", wrong)
-            key = source.get("key") or ""
-            if not key:
-                yield required(f"{path}.key")
-            elif wrong := data_key_problem(key):
-                yield invalid(f"{path}.key", key, wrong)
+            if problem := subdomain_problem(source.get("name") or ""):
+                yield invalid(f"{path}.name", source.get("name") or "", problem)
+            yield from name_faults(source.get("key"), f"{path}.key", data_key_problem)
 
 
-def _variables_faults(source: Object, path: str) -> Iterator[Fault]:
-    prefix = source.get("prefix") or ""
-    if prefix and not _VARIABLE.fullmatch(prefix):
-        yield invalid(f"{path}.prefix", prefix, _VARIABLE_RULE)
-    found = [each for each in ("configMapRef", "secretRef") if source.get(each) is not None]
-    for each in found:
-        if not source[each].get("name"):
-            yield required(f"{path}.{each}.name")
-    if not found:
+def _field_path_faults(field_path: str, path: str) -> Iterator[Fault]:
+    if not field_path:
+        yield required(path)
+    elif field_path in _OTHER_PATHS:
+        yield unsupported(path, field_path, _FIELD_PATHS)
+    elif field_path not in _FIELD_PATHS and not _SUBSCRIPT.fullmatch(field_path):
+        yield invalid(path, field_path, "is not a field of a pod that a variable may refer to")
+
+
+def _env_from_faults(source: Object, path: str) -> Iterator[Fault]:
+    yield from name_faults(source.get("prefix"), f"{path}.prefix", _variable_problem, is_required=False)
+    names = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+    for name in names:
+        if not source[name].get("name"):
+            yield required(f"{path}.{name}.name")
+    if not names:
         # Kubernetes leaves the index out here.
         yield invalid(path.rpartition("[")[0], "", "must specify one of: `configMapRef` or `secretRef`")
-    elif len(found) > 1:
-        yield invalid(path, "", "may not have more than one field specified at a time")
+    elif len(names) > 1:
+        yield invalid(path, "", _ONE_FIELD)
 
 
 def _mount_faults(container: Object, path: str, volumes: Collection[str]) -> Iterator[Fault]:
     taken: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         where = f"{path}.volumeMounts[{index}]"
-        name, at = mount.get("name") or "", mount.get("mountPath") or ""
+        name, mount_path = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
             yield required(f"{where}.name")
         if name not in volumes:
             yield not_found(f"{where}.name", name)
-        if not at:
+        if not mount_path:
             yield required(f"{where}.mountPath")
-        if at in taken:
-            yield invalid(f"{where}.mountPath", at, "must be unique")
-        taken.add(at)
+        if mount_path in taken:
+            yield invalid(f"{where}.mountPath", mount_path, "must be unique")
+        taken.add(mount_path)
         for field in ("subPath", "subPathExpr"):
             # Kubernetes leaves the index out here.
             yield from path_faults(mount.get(field) or "", f"{path}.volumeMounts.{field}")
         if mount.get("subPath") and mount.get("subPathExpr"):
-            hint = "subPathExpr and subPath are mutually exclusive"
-            yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], hint)
+            yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], "may not be set together with subPath")
 
 
-def resources_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """Find what is wrong with what a container asks for."""
+def _resources_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for which, amounts in (("limits", limits), ("requests", requests)):
+    for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
-            where = f"{path}.{which}[{name}]"
+            where = f"{path}.{field}[{name}]"
             yield from _resource_name_faults(name, where)
             yield from _amount_faults(name, amount, where)
-            if which == "requests":
+            if field == "requests":
                 yield from _request_faults(name, amount, limits, path)
 
 
 def _resource_name_faults(name: str, path: str) -> Iterator[Fault]:
-    if wrong := key_problem(name):
-        yield invalid(path, name, wrong)
+    if problem := key_problem(name):
+        yield invalid(path, name, problem)
     elif "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
-        yield invalid(path, name, "must be a standard resource type or fully qualified")
-        yield invalid(path, name, "must be a standard resource for containers")
+        yield invalid(path, name, f"must be {', '.join(_STANDARD)} or a name with a domain, such as nvidia.com/gpu")
 
 
 def _amount_faults(name: str, amount: Any, path: str) -> Iterator[Fault]:
@@ -363,11 +315,11 @@ def _request_faults(name: str, amount: Any, limits: Mapping[str, Any], path: str
     may_differ = "/" not in name and not name.startswith("hugepages-")
     if name not in limits:
         if not may_differ:
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+            yield required(f"{path}.limits", f"must be set for {name}, which may not be overcommitted")
         return
-    asked, limit = parse(amount), parse(limits[name])
-    if asked != limit and not may_differ:
+    request, limit = parse(amount), parse(limits[name])
+    if request != limit and not may_differ:
         yield invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limits[name]}")
-    elif asked > limit:
+    elif request > limit:
         hint = f"must be less than or equal to {name} limit of {limits[name]}"
         yield invalid(f"{path}.requests", str(amount), hint)

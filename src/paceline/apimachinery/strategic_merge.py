@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.fields.typed import go_text, go_type
+from paceline.apimachinery.json_patch import Unfit
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.patch.json_patch import Unfit
 from paceline.apimachinery.schema import Schema, reference_of
 
 _DIRECTIVE = "$patch"
