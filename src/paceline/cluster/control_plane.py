@@ -33,7 +33,7 @@ from paceline.host.asgi_server import listening_ports, loopback_socket, pod_sock
 from paceline.host.cluster_clock import ClockKeeper, open_clock
 from paceline.host.connection_limits import ConnectionLimiter
 from paceline.host.effects import GC_THRESHOLD, OneThread, real_world, release_memory, trim_memory
-from paceline.host.home_protection import be_spared_by_oom, close_home
+from paceline.host.home_protection import close_home, protect_from_oom
 from paceline.host.lockfile import lock_file, mark_ready
 from paceline.host.pod_bridge import NetworkChoice, bridge_name, close, prepare
 from paceline.host.shim_processes import raise_open_files
@@ -57,7 +57,7 @@ def run_control(settings: Settings, ready: Callable[[], None], supervisor: Super
     open_files = raise_open_files()
     world = real_world()
     close_home(settings)
-    be_spared_by_oom()
+    protect_from_oom()
     with lock_file(settings.lock):
         uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
 
@@ -107,7 +107,7 @@ async def run_cluster(
             group.create_task(_end_after_failure(store))
             front = ConnectionLimiter(trim=trim_memory)
             started = asyncio.Event()
-            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
+            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, limiter=front))
             await started.wait()
             await _open_to_agent(group, app, settings)
             await create_default_objects(cluster)
@@ -116,7 +116,7 @@ async def run_cluster(
                 # On a thread of its own, which goes into other networks for a moment.
                 choice = await OneThread("network").run(functools.partial(prepare, settings))
                 await _open_to_pods(
-                    controllers, functools.partial(serve, app, front=front), settings, (choice, port), keys=keys
+                    controllers, functools.partial(serve, app, limiter=front), settings, (choice, port), keys=keys
                 )
                 await publish_api_endpoints(cluster, choice.gateway, port)
                 machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)

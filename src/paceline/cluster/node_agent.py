@@ -29,7 +29,7 @@ from paceline.errors import HostError, PacelineError
 from paceline.host.asgi_server import serve, unix_socket
 from paceline.host.cluster_clock import open_clock
 from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, real_world, release_memory
-from paceline.host.home_protection import be_spared_by_oom, close_home, private_folders, sweep_memory
+from paceline.host.home_protection import close_home, private_folders, protect_from_oom, sweep_memory
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.pod_bridge import pod_network
@@ -55,7 +55,7 @@ def main() -> int:
     settings = load_last_settings(Path(sys.argv[1]))
     configure_logging("agent", settings.log)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
-    be_spared_by_oom()
+    protect_from_oom()
     soft = raise_open_files()
     open_files = int(sys.argv[2]) if len(sys.argv) > 2 else soft
     failed = ""

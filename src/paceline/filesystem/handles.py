@@ -1,6 +1,6 @@
-"""Paths beneath a folder, resolved once and kept as a handle; standard library only.
+"""Resolve paths beneath a folder once, and use them by handle; standard library only.
 
-A container can exchange a folder for a link between any two system calls of ours. What was checked by name is therefore
+A container can replace a folder by a link between any two of our system calls. What was checked by name is therefore
 used by handle: an `O_PATH` descriptor stays with its inode, whatever happens to the name. Links are followed as long
 as they stay beneath the folder; absolute ones do not.
 """
@@ -15,12 +15,12 @@ from pathlib import Path
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATH = os.O_PATH | os.O_CLOEXEC
-# The number of openat2 on every architecture that Linux has had since it exists.
+# The number of openat2 on all architectures.
 OPENAT2 = 437
 NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08
-# What kernels before 5.6, and sandboxes that do not know the call, answer.
-NOT_THERE = (errno.ENOSYS, errno.EPERM)
-# A `..` while somebody renames is refused and worth another try, as often as this.
+# The errors of kernels before 5.6, and of sandboxes that do not allow the call.
+UNSUPPORTED = (errno.ENOSYS, errno.EPERM)
+# A `..` during a concurrent rename is refused with EAGAIN, and tried again so often.
 MOST_TRIES = 128
 MOST_LINKS = 40
 
@@ -32,12 +32,12 @@ class _How(ctypes.Structure):
 
 
 def open_beneath(root: int, path: str) -> int:
-    """Return a handle (`O_PATH`) of what a relative path leads to; OSError EXDEV when that is not beneath the root."""
+    """Return a handle (`O_PATH`) of what a relative path leads to; OSError EXDEV if that is not beneath the root."""
     for _ in range(MOST_TRIES):
         try:
             return openat2(root, path or ".", flags=PATH, resolve=BENEATH | NO_MAGICLINKS)
         except OSError as error:
-            if error.errno in NOT_THERE:
+            if error.errno in UNSUPPORTED:
                 return walk_beneath(root, path)
             if error.errno != errno.EAGAIN:
                 raise
@@ -61,33 +61,33 @@ def openat2(folder: int, path: str, *, flags: int, resolve: int) -> int:
 
 
 def walk_beneath(root: int, path: str) -> int:
-    """Return what `open_beneath` returns, one name at a time, for kernels without openat2."""
-    left, links = path.split("/")[::-1], 0
+    """Do the same as `open_beneath`, one name at a time, for kernels without openat2."""
+    pending, links = path.split("/")[::-1], 0
     if path.startswith("/"):
         raise _leads_out(path)
-    trail = [os.open(".", PATH | os.O_DIRECTORY, dir_fd=root)]
+    opened = [os.open(".", PATH | os.O_DIRECTORY, dir_fd=root)]
     try:
-        while left:
-            name = left.pop()
+        while pending:
+            name = pending.pop()
             if name == "..":
-                # Back to a handle that we have: what the kernel calls the parent may have moved.
-                os.close(trail.pop())
-                if not trail:
+                # Back to the handle that we opened before: the folder may have another parent by now.
+                os.close(opened.pop())
+                if not opened:
                     raise _leads_out(path)
             elif name not in ("", "."):
-                trail.append(os.open(name, PATH | os.O_NOFOLLOW, dir_fd=trail[-1]))
-                if not stat.S_ISLNK(os.fstat(trail[-1]).st_mode):
+                opened.append(os.open(name, PATH | os.O_NOFOLLOW, dir_fd=opened[-1]))
+                if not stat.S_ISLNK(os.fstat(opened[-1]).st_mode):
                     continue
-                link, links = trail.pop(), links + 1
+                link, links = opened.pop(), links + 1
                 target = _target(link)
                 if target.startswith("/"):
                     raise _leads_out(path)
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                left.extend(target.split("/")[::-1])
-        return trail.pop()
+                pending.extend(target.split("/")[::-1])
+        return opened.pop()
     finally:
-        for handle in trail:
+        for handle in opened:
             os.close(handle)
 
 
@@ -103,9 +103,9 @@ def _leads_out(path: str) -> OSError:
 
 
 def make_beneath(root: int, path: str, mode: int) -> int:
-    """Return a handle of what a relative path leads to; folders that are missing on the way are made.
+    """Return a handle of what a relative path leads to; missing folders are created.
 
-    The last one gets `mode`, those above it no right for others to write.
+    The last one gets `mode`, those above it the same without the right to write for others.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
@@ -126,26 +126,26 @@ def make_beneath(root: int, path: str, mode: int) -> int:
 
 
 def _make(folder: int, name: str, mode: int) -> int:
-    """Make one folder, and return its handle; one that somebody made meanwhile is taken as it is, a link is not."""
+    """Create a folder unless it exists, and return its handle; OSError if it is a link."""
     is_new = False
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, mode, dir_fd=folder)
         is_new = True
-    made = os.open(name, PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=folder)
+    handle = os.open(name, PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=folder)
     if is_new:
-        # Whatever the process masks, the rights are those asked for.
-        link_to(made).chmod(mode)
-    return made
+        # The exact mode, whatever the umask is.
+        link_to(handle).chmod(mode)
+    return handle
 
 
 def link_to(handle: int) -> Path:
-    """Return a path that leads to the inode of a handle and to nothing else, for calls that take no `O_PATH`."""
+    """Return a path to the inode of a handle, for calls that do not accept `O_PATH` descriptors."""
     return Path("/proc/self/fd", str(handle))
 
 
 @contextlib.contextmanager
 def closed(handle: int) -> Iterator[int]:
-    """Close a handle at the end."""
+    """Yield a handle, and close it at the end."""
     try:
         yield handle
     finally:

@@ -1,8 +1,8 @@
-"""Whole trees that containers can write to: removed, given to a group and measured by handle; standard library only.
+"""Remove, measure and change the group of trees that containers can write to, by handle; standard library only.
 
-The tree is hostile: links, pipes, devices, folders nested ten thousand deep, and names that change while we look. A
-step down opens one name without following a link; a step up goes back to a handle, or to a parent that is still
-the folder we came from. At most `MOST_OPEN` folders are open, and nothing recurses.
+The tree is hostile: links, pipes, devices, folders nested ten thousand deep, and names that change at any time. A step
+down opens one name without following a link; a step up goes back to an open handle, or to `..` if that is still the
+folder we came from. At most `MOST_OPEN` folders are open, and nothing recurses.
 """
 
 import contextlib
@@ -12,27 +12,27 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from paceline.filesystem.handles import FOLDER, NO_XDEV, NOT_THERE, PATH, closed, link_to, openat2
+from paceline.filesystem.handles import FOLDER, NO_XDEV, PATH, UNSUPPORTED, closed, link_to, openat2
 
-# How many folders of one branch are open at once; above them the way back is by `..`.
+# How many folders of one branch are open at once; those above are opened again by `..`.
 MOST_OPEN = 64
-# How often a folder that others go on filling is emptied.
+# How often a folder is emptied while other processes fill it.
 MOST_ROUNDS = 16
-# The unit in which the kernel counts what files take, whatever the disk's own is.
+# The unit of st_blocks, whatever the disk's block size is.
 BLOCK_BYTES = 512
-# What a folder that went, or was exchanged for something else, is refused with.
+# The errors for a folder that was removed, or replaced by something else.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(slots=True)
 class Folder:
-    """A folder on the branch that is walked: its handle while it is open, and its identity."""
+    """A folder on the current branch: its handle while it is open, and its identity."""
 
     name: str
     handle: int
     identity: tuple[int, int]
-    # Folders in it that are still to be walked.
-    left: list[str] = field(default_factory=list)
+    # The names of folders in it that are still to be walked.
+    pending: list[str] = field(default_factory=list)
 
     def close(self) -> None:
         """Close the handle; the identity stays."""
@@ -42,31 +42,31 @@ class Folder:
 
 
 class Walk:
-    """Walks a tree depth first, and hands out every folder after those in it; mounts in the tree are not entered."""
+    """Walks a tree depth first, and yields every folder after those in it; mounts are not entered."""
 
     def __init__(self, root: int, *, must_open: bool = False) -> None:
-        """Begin at an open folder, which stays the caller's; with `must_open` closed folders of ours are opened up."""
+        """Start at an open folder, which the caller closes; with `must_open`, folders without rights get them."""
         self._must_open = must_open and os.geteuid() != 0
-        # Why the first folder that was not entered, though it is there, was not.
+        # The error of the first existing folder that could not be entered.
         self.refused: OSError | None = None
         self._branch = [_folder(".", os.open(".", FOLDER, dir_fd=root))]
 
     def folders(self) -> Iterator[tuple[int, str, list[str], int]]:
-        """Yield the handle of a folder, its name, the names in it but folders, and the handle of its parent (-1: none).
+        """Yield a folder's handle, its name, the names in it except folders, and its parent's handle (-1: none).
 
-        Whoever takes them works by these handles alone; they are closed when the next one is asked for.
+        Callers must work by these handles alone, which are closed when the next folder is requested.
         """
         try:
             files = [self._enter()]
             while self._branch:
                 here = self._branch[-1]
-                if here.left:
-                    if self._descend(here.left.pop()):
+                if here.pending:
+                    if self._descend(here.pending.pop()):
                         files.append(self._enter())
                     continue
                 yield here.handle, here.name, files.pop(), self._above()
                 self._branch.pop().close()
-                # A parent that somebody moved away is not ours to go on with.
+                # A parent that was moved away is not walked any further.
                 while self._branch and self._branch[-1].handle < 0:
                     self._branch.pop()
                     files.pop()
@@ -75,7 +75,7 @@ class Walk:
                 folder.close()
 
     def _enter(self) -> list[str]:
-        """List the folder that is walked next; return the names in it that are no folders."""
+        """List the last folder of the branch; return the names in it that are not folders."""
         here, files = self._branch[-1], []
         if self._must_open:
             with contextlib.suppress(OSError):
@@ -83,13 +83,13 @@ class Walk:
         with contextlib.suppress(OSError), os.scandir(here.handle) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    here.left.append(entry.name)
+                    here.pending.append(entry.name)
                 else:
                     files.append(entry.name)
         return files
 
     def _descend(self, name: str) -> bool:
-        """Open a folder in the last one; False when it went, is closed to us, or is a mount."""
+        """Open a folder in the last one; return False if it was removed, is closed to us, or is a mount."""
         above = self._branch[-1].handle
         try:
             if self._must_open:
@@ -105,7 +105,7 @@ class Walk:
         return True
 
     def _above(self) -> int:
-        """Return the handle of the last folder's parent, opened anew if it was closed; -1 when it is not there."""
+        """Return the handle of the last folder's parent, opened again if it was closed; -1 if it was moved."""
         if len(self._branch) == 1:
             return -1
         here, above = self._branch[-1], self._branch[-2]
@@ -120,15 +120,15 @@ class Walk:
 
 
 def _open_up(above: int, name: str) -> None:
-    """Let its owner into a folder again that was closed to everybody."""
+    """Give the owner of a folder all rights to it."""
     with closed(os.open(name, PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=above)) as handle:
         if stat.S_IMODE(os.fstat(handle).st_mode) & stat.S_IRWXU != stat.S_IRWXU:
             link_to(handle).chmod(0o700)
 
 
 def _identity(handle: int) -> tuple[int, int]:
-    about = os.fstat(handle)
-    return about.st_dev, about.st_ino
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino
 
 
 def _folder(name: str, handle: int) -> Folder:
@@ -142,18 +142,18 @@ def open_folder(above: int, name: str) -> int:
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise OSError(errno.EBUSY, "something is mounted there", name) from error
-        if error.errno not in NOT_THERE:
+        if error.errno not in UNSUPPORTED:
             raise
     return os.open(name, FOLDER, dir_fd=above)
 
 
 def remove_entry(above: int, name: str) -> None:
-    """Remove a file or a whole tree by its name in an open folder; gone already is fine, a link is not followed.
+    """Remove a file or a tree, if it exists, by its name in an open folder; a link is not followed.
 
-    OSError when something stays: a mount in it, or what this user may not remove.
+    OSError if something stays: a mount in it, or what this user may not remove.
     """
     for _ in range(MOST_ROUNDS):
-        # Whatever it is by the time it is removed: what removes a file refuses a folder, and the other way round.
+        # It may change meanwhile: unlink refuses a folder, and rmdir refuses a file.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             if stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
                 _remove_folder(above, name)
@@ -163,7 +163,7 @@ def remove_entry(above: int, name: str) -> None:
             os.stat(name, dir_fd=above, follow_symlinks=False)
         except FileNotFoundError:
             return
-    raise OSError(errno.EBUSY, "others go on writing to it", name)
+    raise OSError(errno.EBUSY, "another process keeps writing to it", name)
 
 
 def _remove_folder(above: int, name: str) -> None:
@@ -173,7 +173,7 @@ def _remove_folder(above: int, name: str) -> None:
         folder = open_folder(above, name)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return  # Exchanged for a link since.
+            return  # Replaced by a link meanwhile.
         raise
     with closed(folder):
         failed = _empty(folder)
@@ -187,7 +187,7 @@ def _remove_folder(above: int, name: str) -> None:
 
 
 def _empty(root: int) -> OSError | None:
-    """Remove all that is in a folder; return why the first thing that stays does."""
+    """Remove everything in a folder; return the error of the first thing that stays."""
     failed: OSError | None = None
     walk = Walk(root, must_open=True)
     for handle, name, files, above in walk.folders():
@@ -208,42 +208,42 @@ def _empty(root: int) -> OSError | None:
     return walk.refused or failed
 
 
-def give_tree(root: int, group: int, *, is_read_only: bool) -> None:
-    """Give a folder and all in it to a group, from the inside out, as far as this user may."""
+def share_tree(root: int, group: int, *, is_read_only: bool) -> None:
+    """Set the group and mode of a tree, inner folders first, as far as this user may."""
     for handle, _, files, _ in Walk(root).folders():
         for name in files:
-            _give_file(handle, name, group, 0o440 if is_read_only else 0o660)
+            _share_file(handle, name, group, 0o440 if is_read_only else 0o660)
         with contextlib.suppress(PermissionError):
             os.fchown(handle, -1, group)
             mode = stat.S_IMODE(os.fstat(handle).st_mode)
             os.fchmod(handle, mode | (0o550 if is_read_only else 0o770) | stat.S_ISGID)
 
 
-def _give_file(folder: int, name: str, group: int, rights: int) -> None:
-    """Give what is no folder to a group; a link itself, and not what it leads to."""
+def _share_file(folder: int, name: str, group: int, rights: int) -> None:
+    """Set the group and mode of a file; of a link itself, not of its target."""
     with contextlib.suppress(FileNotFoundError):
-        # Such a handle opens no device, and waits for nobody at a pipe.
+        # An `O_PATH` handle opens no device, and does not wait at a pipe.
         handle = os.open(name, PATH | os.O_NOFOLLOW, dir_fd=folder)
         with closed(handle), contextlib.suppress(PermissionError):
             if stat.S_ISLNK(os.fstat(handle).st_mode):
                 os.chown(name, -1, group, dir_fd=folder, follow_symlinks=False)
                 return
             os.chown(link_to(handle), -1, group)
-            # Asked only now: with its owner or group a file loses setuid and setgid, and they are not given back.
+            # Read after chown, which removes setuid and setgid; they must not be restored.
             mode = stat.S_IMODE(os.fstat(handle).st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
             link_to(handle).chmod(mode | rights)
 
 
 def used_bytes(root: int) -> int:
-    """Add up the blocks of a folder and all in it; a file of two names is counted once."""
+    """Return the bytes of all blocks of a tree; a file with several names counts once."""
     total, seen = 0, set()
     for handle, _, files, _ in Walk(root).folders():
         total += os.fstat(handle).st_blocks * BLOCK_BYTES
         for name in files:
             with contextlib.suppress(OSError):
-                about = os.stat(name, dir_fd=handle, follow_symlinks=False)
-                identity = (about.st_dev, about.st_ino)
-                if about.st_nlink == 1 or identity not in seen:
-                    seen |= {identity} if about.st_nlink > 1 else set()
-                    total += about.st_blocks * BLOCK_BYTES
+                status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                identity = (status.st_dev, status.st_ino)
+                if status.st_nlink == 1 or identity not in seen:
+                    seen |= {identity} if status.st_nlink > 1 else set()
+                    total += status.st_blocks * BLOCK_BYTES
     return total

@@ -21,23 +21,23 @@ from paceline.host.connection_limits import HEAD_SECONDS, ConnectionLimiter, Con
 from paceline.host.http_connection import ServerConnection, WebSocket
 from paceline.settings import LOOPBACK
 
-# Watches never end by themselves; when the server stops they are given this long to be told.
-GOODBYE_SECONDS = 1.0
+# How long requests in progress, such as watches, may take to end when the server stops.
+SHUTDOWN_SECONDS = 1.0
 PING_SECONDS = 30.0
-# Between two attempts to take a connection after one failed.
-AGAIN_SECONDS = 0.05
-# As the kernel writes it in its tables.
+# Between two attempts to accept a connection after one failed.
+RETRY_SECONDS = 0.05
+# The state of a listening socket in /proc/net/tcp.
 LISTENING = "0A"
 
 
 def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
-    """Bind a loopback port; a taken or absent one is replaced by the first of others that is free, or by any."""
-    for wanted in (*((port,) if port else ()), *others, 0):
-        # The protocol is named because asyncio turns off Nagle's delay (40 ms an answer) only where it is.
+    """Listen on a loopback port; if it is 0 or taken, on the first free one of `others`, or on any."""
+    for candidate in (*((port,) if port else ()), *others, 0):
+        # With the protocol, because asyncio disables Nagle's algorithm (40 ms per response) only if it is named.
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind((LOOPBACK, wanted))
+            sock.bind((LOOPBACK, candidate))
         except OSError:
             sock.close()
             continue
@@ -48,37 +48,37 @@ def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
 
 
 def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
-    """Bind the machine's address among its pods, for them and for itself: whoever comes another way is not heard."""
-    made = []
+    """Listen on the machine's address in the pods' subnet, for pods and this machine only, by interface."""
+    sockets = []
     for device in (bridge, "lo"):
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.append(sock)
+        sockets.append(sock)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
             sock.bind((address, port))
         except OSError as error:
-            for each in made:
-                each.close()
-            said = f"the API server cannot listen for pods at {address}:{port}: {error.strerror}"
-            raise HostError(f"{said}; start with --network host, or free the port") from error
+            for opened in sockets:
+                opened.close()
+            message = f"the API server cannot listen for pods at {address}:{port}: {error.strerror}"
+            raise HostError(f"{message}; start with --network host, or free the port") from error
         sock.listen(1024)
         sock.settimeout(0)
-    return tuple(made)
+    return tuple(sockets)
 
 
 def listening_ports() -> frozenset[int]:
-    """Find the ports on which programs of this machine listen."""
-    found = set()
+    """Return the ports on which programs of this machine listen."""
+    ports = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             rows = (row.split() for row in Path(table).read_text().splitlines()[1:])
-            found |= {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
-    return frozenset(found)
+            ports |= {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
+    return frozenset(ports)
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """Bind a Unix socket that only its owner may open."""
+    """Listen on a Unix socket that only its owner may open."""
     path.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -100,14 +100,14 @@ async def serve(
     *,
     tls: tuple[Path, Path] | None,
     started: asyncio.Event,
-    front: ConnectionLimiter | None = None,
+    limiter: ConnectionLimiter | None = None,
 ) -> None:
-    """Serve until cancelled; `started` is set once connections are taken. Listeners that share a front share bounds."""
+    """Serve until cancelled; `started` is set once connections are accepted. Listeners may share a limiter."""
     config = uvicorn.Config(
         app,
         lifespan="off",
         http="httptools",
-        # Pings find clients that are gone without a word. What travels is mostly small, or compressed already.
+        # Pings detect clients that vanished. No compression: messages are mostly small, or compressed already.
         ws=WebSocket,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
@@ -117,7 +117,7 @@ async def serve(
         access_log=False,
         server_header=False,
         date_header=False,
-        # No proxy stands before this server: what a client says about itself is not believed.
+        # There is no trusted proxy in front of this server: X-Forwarded headers are ignored.
         proxy_headers=False,
         timeout_keep_alive=75,
         ssl_certfile=tls[0] if tls else None,
@@ -125,60 +125,60 @@ async def serve(
     )
     config.load()
     state = ServerState()
-    front = front or ConnectionLimiter()
+    limiter = limiter or ConnectionLimiter()
     started.set()
     try:
-        async with asyncio.TaskGroup() as greetings:
-            await _accept(sock, front, config, state, greetings)
+        async with asyncio.TaskGroup() as handshakes:
+            await _accept(sock, limiter, config, state, handshakes)
     finally:
         sock.close()
-        front.stop()
-        await _say_goodbye(state)
+        limiter.stop()
+        await _shut_down(state)
 
 
 async def _accept(
     sock: socket.socket,
-    front: ConnectionLimiter,
+    limiter: ConnectionLimiter,
     config: uvicorn.Config,
     state: ServerState,
-    greetings: asyncio.TaskGroup,
+    handshakes: asyncio.TaskGroup,
 ) -> None:
-    """Take connections one by one, so that each has a place before it costs a handshake."""
+    """Accept connections one by one, so that each has a slot before its handshake starts."""
     loop = asyncio.get_running_loop()
     while True:
         try:
             accepted, address = await loop.sock_accept(sock)
         except OSError:
-            # The client is gone, or there are too many open files: some are closed soon.
-            await asyncio.sleep(AGAIN_SECONDS)
+            # The client disconnected, or there are too many open files until other connections end.
+            await asyncio.sleep(RETRY_SECONDS)
             continue
-        place = front.enter(peer_of(address))
-        if place is None:
+        slot = limiter.acquire(peer_of(address))
+        if slot is None:
             accepted.close()
             continue
-        made = functools.partial(ServerConnection, config=config, server_state=state, app_state={}, place=place)
-        place.close = greetings.create_task(_greet(accepted, made, place, config.ssl)).cancel
+        factory = functools.partial(ServerConnection, config=config, server_state=state, app_state={}, slot=slot)
+        slot.close = handshakes.create_task(_connect(accepted, factory, slot, config.ssl)).cancel
 
 
-async def _greet(
-    accepted: socket.socket, made: Callable[[], ServerConnection], place: ConnectionSlot, tls: ssl.SSLContext | None
+async def _connect(
+    accepted: socket.socket, factory: Callable[[], ServerConnection], slot: ConnectionSlot, tls: ssl.SSLContext | None
 ) -> None:
-    """Make a connection of an accepted socket, which may take a handshake."""
-    times = {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": GOODBYE_SECONDS} if tls else {}
+    """Attach the protocol to an accepted socket, after the TLS handshake if there is one."""
+    timeouts = {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": SHUTDOWN_SECONDS} if tls else {}
     try:
-        await asyncio.get_running_loop().connect_accepted_socket(made, accepted, ssl=tls, **times)
+        await asyncio.get_running_loop().connect_accepted_socket(factory, accepted, ssl=tls, **timeouts)
     except (OSError, asyncio.CancelledError) as error:
-        place.leave()
+        slot.release()
         accepted.close()
         if isinstance(error, asyncio.CancelledError):
             raise
 
 
-async def _say_goodbye(state: ServerState) -> None:
-    """Let requests under way finish for a moment, then end them."""
+async def _shut_down(state: ServerState) -> None:
+    """Let requests in progress finish for a moment, then cancel them."""
     for connection in tuple(state.connections):
         connection.shutdown()
     if state.tasks:
-        await asyncio.wait(tuple(state.tasks), timeout=GOODBYE_SECONDS)
+        await asyncio.wait(tuple(state.tasks), timeout=SHUTDOWN_SECONDS)
     for task in tuple(state.tasks):
         task.cancel()

@@ -1,4 +1,4 @@
-"""The machine's clock, apart from the rest of the machine: commands that start quickly need it alone."""
+"""The machine's clock, in a module of its own because commands of the CLI import nothing else of the machine."""
 
 import time
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ class RealClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """Tell the wall-clock time in UTC."""
+        """Return the wall-clock time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Tell seconds that never run backwards."""
+        """Return seconds that never run backwards."""
         return time.monotonic()

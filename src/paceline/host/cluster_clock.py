@@ -20,13 +20,13 @@ from paceline.effects import Clock, Effects, Executor
 
 log = logging.getLogger(__name__)
 
-# How often progress is recorded: after a reboot with a wrong clock, so much time at most counts twice.
+# How often progress is recorded: after a reboot with a wrong clock, at most so much time counts twice.
 RECORD_SECONDS = 60.0
-# A difference between the machine's clock and the cluster's that people should hear of.
+# A difference between the machine's clock and the cluster's that is logged.
 NOTABLE = timedelta(minutes=1)
-# A Date header has whole seconds, and its answer travels a while.
+# A Date header has whole seconds, and the response takes a while to arrive.
 EXACTNESS = timedelta(seconds=2)
-# What a record can say: nanoseconds of 64 bits end in 2262. From a later time, some that follow cannot be written.
+# The range of a record: nanoseconds of 64 bits end in 2262. Starting at a later time, later ones could not be stored.
 FARTHEST, FIRST_YEAR, LAST_YEAR = 2**63, 1970, 2262
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -38,7 +38,7 @@ def uptime() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterClock:
-    """Time that neither people nor time servers can set while the machine is up."""
+    """A clock that neither people nor time servers can set while the machine is up."""
 
     # The machine's own clock, which may jump.
     machine: Clock
@@ -61,41 +61,41 @@ class ClusterClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockRecord:
-    """What the last control process left: the offset of its boot, and how far its time had come."""
+    """The stored state of the clock: the offset of a boot, and the last recorded time."""
 
     boot_id: str
     offset: int
     time: datetime
 
     def to_bytes(self) -> bytes:
-        """Write the record as it stands in its file."""
-        shown = {"bootID": self.boot_id, "offsetNanoseconds": self.offset, "time": to_wire_micro(self.time)}
-        return json.dumps(shown).encode() + b"\n"
+        """Return the content of the record's file."""
+        wire = {"bootID": self.boot_id, "offsetNanoseconds": self.offset, "time": to_wire_micro(self.time)}
+        return json.dumps(wire).encode() + b"\n"
 
 
 def read_record(data: bytes) -> ClockRecord:
-    """Read a record; ValueError when it is malformed."""
+    """Read a record; ValueError if it is malformed."""
     try:
-        shown = json.loads(data)
+        wire = json.loads(data)
         record = ClockRecord(
-            boot_id=str(shown["bootID"]), offset=int(shown["offsetNanoseconds"]), time=from_wire(str(shown["time"]))
+            boot_id=str(wire["bootID"]), offset=int(wire["offsetNanoseconds"]), time=from_wire(str(wire["time"]))
         )
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"malformed: {error}") from error
     if abs(record.offset) > FARTHEST or not FIRST_YEAR <= record.time.year <= LAST_YEAR:
-        raise ValueError(f"no time of a cluster: {record.time}, offset {record.offset}")
+        raise ValueError(f"out of range: {record.time}, offset {record.offset}")
     return record
 
 
 def continue_clock(machine: Clock, record: ClockRecord | None, boot_id: str, ticks: Callable[[], int]) -> ClusterClock:
-    """Return the clock that goes on where the record ends.
+    """Return the clock that continues from the record.
 
-    On the same boot it is exactly the same line. After a reboot the time that the machine was off counts if its clock
-    is ahead of the record; a clock that is behind the record is wrong, and the line goes on from the record.
+    On the same boot the offset stays the same. After a reboot, the time that the machine was off counts if its clock is
+    ahead of the record; a clock behind the record is wrong, and time continues from the record.
     """
     if record is not None and record.boot_id == boot_id:
         same = ClusterClock(machine=machine, offset=record.offset, uptime=ticks)
-        # Not so where a snapshot of a machine was brought back: its uptime is older than the record.
+        # After a virtual machine is restored from a snapshot, its uptime is older than the record.
         if same.now() >= record.time:
             return same
     start = machine.now() if record is None else max(machine.now(), record.time)
@@ -103,14 +103,14 @@ def continue_clock(machine: Clock, record: ClockRecord | None, boot_id: str, tic
 
 
 def start_clock(machine: Clock, date: str, ticks: Callable[[], int] = uptime) -> ClusterClock:
-    """Return a clock that starts at the time of another server, given by the Date header of its answer.
+    """Return a clock that starts at the time of another server, given by the Date header of its response.
 
-    A machine that agrees with the server to the header's exactness, which is a second, knows the fraction too.
+    If the machine's clock agrees with the header, it is used instead, because it has fractions of a second.
     """
     start = machine.now()
     with contextlib.suppress(ValueError):
-        told = parsedate_to_datetime(date).astimezone(UTC)
-        start = start if abs(start - told) <= EXACTNESS else told
+        server_time = parsedate_to_datetime(date).astimezone(UTC)
+        start = start if abs(start - server_time) <= EXACTNESS else server_time
     return _starting_at(start, machine, ticks)
 
 
@@ -120,20 +120,20 @@ def _starting_at(start: datetime, machine: Clock, ticks: Callable[[], int]) -> C
 
 
 def open_clock(path: Path, world: Effects, ticks: Callable[[], int] = uptime) -> ClusterClock:
-    """Return the cluster's clock as its record has it; without a readable record it starts at the machine's time."""
+    """Return the cluster's clock, continued from its record, or started at the machine's time if there is none."""
     record = None
     try:
         record = read_record(world.files.read(path))
     except FileNotFoundError:
         pass
     except ValueError as error:
-        log.warning("the clock's record is unreadable; the cluster's time starts anew", extra={"error": str(error)})
+        log.warning("the clock's record cannot be read; starting at the machine's time", extra={"error": str(error)})
     return continue_clock(world.clock, record, world.processes.boot_id(), ticks)
 
 
 @dataclass(slots=True, kw_only=True)
 class ClockKeeper:
-    """Records the progress of the cluster's clock, and logs when the machine's clock leaves it."""
+    """Records the progress of the cluster's clock, and logs when the machine's clock differs from it."""
 
     path: Path
     clock: ClusterClock
@@ -142,7 +142,7 @@ class ClockKeeper:
     _ahead: timedelta = timedelta()
 
     def record(self) -> None:
-        """Write the record; OSError when the disk does not take it."""
+        """Write the record; OSError if the disk refuses it."""
         record = ClockRecord(boot_id=self.world.processes.boot_id(), offset=self.clock.offset, time=self.clock.now())
         self.world.files.write(self.path, record.to_bytes())
 
@@ -154,7 +154,7 @@ class ClockKeeper:
             try:
                 await self.blocking.run(self.record)
             except OSError as error:
-                log.warning("the clock's progress is not recorded", extra={"error": str(error)})
+                log.warning("the clock's record was not written", extra={"error": str(error)})
 
     def _compare(self) -> None:
         ahead = self.clock.ahead()
@@ -166,5 +166,5 @@ class ClockKeeper:
             log.info("the machine's clock agrees with the cluster's again")
         else:
             log.warning(
-                "the machine's clock differs from the cluster's, which counts", extra={"seconds_ahead": seconds}
+                "the machine's clock differs from the cluster's, which is used", extra={"seconds_ahead": seconds}
             )

@@ -1,4 +1,4 @@
-"""The real side of paceline.effects: this machine's clock, chance, files and processes."""
+"""The real implementation of paceline.effects: this machine's clock, random numbers, files and processes."""
 
 import asyncio
 import contextlib
@@ -17,21 +17,21 @@ from typing import TypeVar
 
 from paceline.effects import Effects
 from paceline.filesystem.handles import FOLDER, PATH, closed, make_beneath
-from paceline.filesystem.trees import BLOCK_BYTES, give_tree, remove_entry, used_bytes
+from paceline.filesystem.trees import BLOCK_BYTES, remove_entry, share_tree, used_bytes
 from paceline.host.clock import RealClock
 from paceline.host.shim_processes import RealProcesses
 from paceline.node.runtime import shim
 
 T = TypeVar("T")
 
-# The caches hold many long-lived objects: collecting them again and again costs more than it finds.
+# The caches hold many long-lived objects: frequent collections cost more than they free.
 GC_THRESHOLD = 50_000
 # The letters of Kubernetes' generated names: no vowels and no look-alikes.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def real_world(mark: str = "") -> Effects:
-    """Give this machine as one argument; nothing is opened or started before it is used.
+    """Return the effects of this machine; nothing is opened or started before it is used.
 
     `mark` is shown in the arguments of every shim's process.
     """
@@ -45,15 +45,15 @@ def real_world(mark: str = "") -> Effects:
 
 
 def release_memory() -> None:
-    """Give what a start has used and left free back to the machine; a C library that cannot do so keeps it."""
+    """Return memory that was freed after the start to the machine, where the C library can do so."""
     gc.collect()
-    # All of this stays: later searches for garbage need not look at it.
+    # These objects stay: later collections need not look at them.
     gc.freeze()
     trim_memory()
 
 
 def trim_memory() -> None:
-    """Give freed memory back to the machine; the interpreter goes on meanwhile."""
+    """Return freed memory to the machine, without holding the interpreter's lock."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -62,23 +62,23 @@ class RealIds:
     """Ids from the kernel's random source."""
 
     def uid(self) -> str:
-        """Make a random UUID."""
+        """Return a random UUID."""
         return str(uuid.uuid4())
 
     def suffix(self, length: int) -> str:
-        """Make a random name ending."""
+        """Return a random suffix for a generated name."""
         return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(length))
 
     def secret(self) -> str:
-        """Make a 256-bit secret, as URL-safe text."""
+        """Return a 256-bit secret as URL-safe text."""
         return secrets.token_urlsafe(32)
 
 
 class RealChance:
-    """Unpredictable dice."""
+    """Random numbers."""
 
     def fraction(self) -> float:
-        """Draw a number from 0 up to 1."""
+        """Return a number from 0 up to, but not including, 1."""
         return random.random()  # noqa: S311 - jitter, not cryptography
 
 
@@ -86,7 +86,7 @@ class RealFiles:
     """Files on disk."""
 
     def read(self, path: Path) -> bytes:
-        """Read a whole file."""
+        """Return the content of a file."""
         return path.read_bytes()
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
@@ -95,20 +95,20 @@ class RealFiles:
             return os.pread(file, limit, offset)
 
     def size(self, path: Path) -> int:
-        """Tell how many bytes a file holds."""
-        about = path.lstat()
-        if not stat.S_ISREG(about.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
-        return about.st_size
+        """Return the size of a file."""
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", str(path))
+        return status.st_size
 
     def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
-        """Replace a file: write beside it, sync, rename, sync the folder."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        """Replace a file: write a new one, sync it, rename it, sync the folder."""
+        new = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            _fill(beside, data, mode)
-            beside.replace(path)
+            _fill(new, data, mode)
+            new.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
             raise
         shim.sync_folder(path.parent)
 
@@ -123,36 +123,36 @@ class RealFiles:
             os.close(fd)
 
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
-        """Make a folder and its parents; the first durable write below makes them last.
+        """Create a folder and its parents; the first durable write below makes them durable.
 
-        The file systems of Linux keep the order of metadata, so that a synced file never loses the folder it is in.
+        The file systems of Linux keep the order of metadata, so a synced file never loses its folder.
         """
         if path.is_dir():
             return
-        # What others may write to must not lie in folders that others may write to.
+        # The parents of a folder that others may write to must not be writable for others.
         self.make_folder(path.parent, mode & 0o755)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode)
-            # Whatever the process masks, the rights are those asked for.
+            # The exact mode, whatever the umask is.
             path.chmod(mode)
 
     def names(self, path: Path) -> tuple[str, ...]:
-        """List a folder's entries, sorted."""
+        """Return the names in a folder, sorted; empty if it does not exist."""
         try:
-            return tuple(sorted(os.listdir(path)))  # noqa: PTH208 - names, not paths: this is asked often
+            return tuple(sorted(os.listdir(path)))  # noqa: PTH208 - speed: names, not paths
         except FileNotFoundError:
             return ()
 
     def resolve(self, path: Path) -> Path:
-        """Follow all links on the way to a path."""
+        """Return the path with all links resolved."""
         return path.resolve()
 
     def exists(self, path: Path) -> bool:
-        """Tell whether something is at the path, a dangling link included."""
+        """Return whether something is at the path, a dangling link included."""
         return os.path.lexists(path)
 
     def sort(self, path: Path) -> str:
-        """Tell what is at the end of a path."""
+        """Return what is at a path, links followed; empty if nothing is."""
         try:
             mode = path.stat().st_mode
         except OSError:
@@ -160,33 +160,33 @@ class RealFiles:
         return _SORTS.get(stat.S_IFMT(mode), "")
 
     def link(self, path: Path, target: str) -> None:
-        """Make a link beside the name and rename it over."""
-        beside = path.with_name(f"..{secrets.token_hex(4)}.link")
-        beside.symlink_to(target)
+        """Create or replace a link in one step."""
+        new = path.with_name(f"..{secrets.token_hex(4)}.link")
+        new.symlink_to(target)
         try:
-            beside.replace(path)
+            new.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
             raise
 
     def share(self, path: Path, group: int, *, is_read_only: bool = False) -> None:
-        """Change group and rights, from the inside out: the outermost folder says that all in it was done."""
+        """Set group and mode of a tree; the outermost folder last, so that its group shows that all is done."""
         with closed(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
-            about = os.fstat(folder)
-            if about.st_gid != group or not about.st_mode & stat.S_ISGID:
-                give_tree(folder, group, is_read_only=is_read_only)
+            status = os.fstat(folder)
+            if status.st_gid != group or not status.st_mode & stat.S_ISGID:
+                share_tree(folder, group, is_read_only=is_read_only)
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file or a folder."""
         path.rename(target)
 
     def room(self, path: Path) -> float:
-        """Ask the file system, as a user who is not root."""
+        """Return the share of the disk that is free for users other than root."""
         disk = os.statvfs(path)
         return disk.f_bavail / disk.f_blocks if disk.f_blocks else 1.0
 
     def used(self, path: Path) -> int:
-        """Add up the blocks of a folder and all in it; a file of two names is counted once."""
+        """Return the bytes of all blocks in a folder; a file with several names counts once."""
         try:
             with closed(os.open(path, FOLDER)) as folder:
                 return used_bytes(folder)
@@ -196,14 +196,14 @@ class RealFiles:
             return path.lstat().st_blocks * BLOCK_BYTES
 
     def remove(self, path: Path) -> None:
-        """Remove a file or a whole folder by the handle of the folder that it is in, without following links."""
+        """Remove a file or a tree by the handle of its parent, without following links."""
         with contextlib.suppress(FileNotFoundError):
             folder = os.open(path.parent, PATH | os.O_DIRECTORY)
             with closed(folder):
                 remove_entry(folder, path.name)
 
     def make_beneath(self, root: Path, inner: str, mode: int) -> None:
-        """Make the folder at a path in a folder, by handle; what is there already is fine."""
+        """Create a folder beneath another one by handle, unless it exists."""
         with closed(os.open(root, PATH)) as folder:
             os.close(make_beneath(folder, inner, mode))
 
@@ -219,7 +219,7 @@ _SORTS = {
 
 
 def _open_file(path: Path) -> int:
-    """Open a file to read from it; a link, or what is no file, is nothing to us."""
+    """Open a regular file for reading; FileNotFoundError if it is a link or anything else."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -228,7 +228,7 @@ def _open_file(path: Path) -> int:
         raise FileNotFoundError(errno.ENOENT, "is a link", str(path)) from error
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
+        raise FileNotFoundError(errno.ENOENT, "not a regular file", str(path))
     return file
 
 
@@ -249,7 +249,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 class Threads:
-    """A few threads of their own: calls wait for no more than as many others."""
+    """A thread pool of a fixed size."""
 
     def __init__(self, name: str, count: int) -> None:
         self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
@@ -259,12 +259,12 @@ class Threads:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def close(self) -> None:
-        """End the threads after the calls that wait."""
+        """Wait for queued calls, then end the threads."""
         self._threads.shutdown()
 
 
 class OneThread(Threads):
-    """One thread of its own, so that calls keep their order."""
+    """A single thread, so that calls keep their order."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, 1)

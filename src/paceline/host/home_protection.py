@@ -1,4 +1,4 @@
-"""Keep what belongs to a cluster to itself: its folder closed to others, its processes spared when memory runs out."""
+"""Protect a cluster: close its folder to other users, and its processes from the OOM killer."""
 
 import contextlib
 import os
@@ -13,16 +13,16 @@ from paceline.settings import Settings
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 OTHERS = 0o077
-# Below 0 the kernel takes it from root only; then containers, which are above, end long before these.
+# Only root may set a value below 0; containers have higher values and are killed long before.
 SPARED = -900
 SCORE = Path("/proc/self/oom_score_adj")
-MEMORY = Path("/dev/shm")  # noqa: S108 - folders of their owner's
+MEMORY = Path("/dev/shm")  # noqa: S108 - private folders
 MEMORY_PREFIX = "paceline-"
 PATH_BYTES = 4096
 
 
 def close_home(settings: Settings) -> None:
-    """Make the cluster's folder and close it to everybody else; HostError when it cannot be closed."""
+    """Create the cluster's folder and close it to other users; HostError if it cannot be closed."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
         _close(settings.home, is_folder=True)
@@ -32,43 +32,45 @@ def close_home(settings: Settings) -> None:
         os.close(os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
         _close(settings.log, is_folder=False)
     except OSError as error:
-        hint = "PACELINE_HOME chooses another folder"
+        hint = "set PACELINE_HOME to another folder"
         raise HostError(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
 
 
 def _close(path: Path, *, is_folder: bool) -> None:
-    """Take away what others may do, by a handle: what is checked is what is changed."""
+    """Remove the rights of other users, by handle, so that the checked file is the changed one."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_DIRECTORY if is_folder else os.O_NOFOLLOW))
     try:
-        about = os.fstat(handle)
-        if about.st_uid != os.geteuid():
-            said = f"{path} belongs to user {about.st_uid}, who could read this cluster's keys and all claims"
-            hint = f"give it to user {os.geteuid()} (chown), or choose another folder by PACELINE_HOME"
-            raise HostError(f"{said}; {hint}")
-        if stat.S_IMODE(about.st_mode) & OTHERS:
-            os.fchmod(handle, stat.S_IMODE(about.st_mode) & ~OTHERS)
+        status = os.fstat(handle)
+        if status.st_uid != os.geteuid():
+            message = f"{path} belongs to user {status.st_uid}, who could read this cluster's keys and all claims"
+            hint = f"give it to user {os.geteuid()} (chown), or set PACELINE_HOME to another folder"
+            raise HostError(f"{message}; {hint}")
+        if stat.S_IMODE(status.st_mode) & OTHERS:
+            os.fchmod(handle, stat.S_IMODE(status.st_mode) & ~OTHERS)
         if stat.S_IMODE(os.fstat(handle).st_mode) & OTHERS:
-            said = f"{path} is open to other users, who could read this cluster's keys and all claims"
-            raise HostError(f"{said}, and its file system keeps it so; choose another folder by PACELINE_HOME")
+            message = f"{path} is open to other users, who could read this cluster's keys and all claims"
+            raise HostError(
+                f"{message}, and its file system does not allow to close it; set PACELINE_HOME to another folder"
+            )
     finally:
         os.close(handle)
 
 
-def be_spared_by_oom() -> None:
-    """Ask the kernel to end containers before this process; without the right to, containers alone are put above."""
+def protect_from_oom() -> None:
+    """Have the kernel kill containers before this process; without the right to, only containers' scores are raised."""
     with contextlib.suppress(OSError):
         SCORE.write_text(str(SPARED))
 
 
 def private_folders(settings: Settings, cache: Path) -> tuple[str, ...]:
-    """Return the folders that no container may see, at their real places."""
+    """Return the resolved paths of the folders that no container may see."""
     return tuple(dict.fromkeys(str(folder.resolve()) for folder in (settings.home, cache)))
 
 
 def sweep_memory(root: Path = MEMORY) -> tuple[str, ...]:
-    """Remove what pods of clusters left in memory whose folders are gone; give what was removed.
+    """Remove pods' folders in memory whose cluster's folder no longer exists; return the names of the removed ones.
 
-    Only folders of this user that say whose they are, and only when that folder is not there.
+    Only folders of this user that name their cluster's folder are removed.
     """
     return tuple(name for name in _orphans(root) if _removed(root / name))
 

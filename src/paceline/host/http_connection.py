@@ -1,4 +1,4 @@
-"""One connection of a client: uvicorn's protocol with a bounded head, deadlines and clean refusals."""
+"""A client's connection: uvicorn's protocol with a limit on the request head, deadlines and proper error responses."""
 
 import asyncio
 from typing import Any
@@ -21,9 +21,9 @@ from paceline.host.connection_limits import (
     ConnectionSlot,
 )
 
-# What is given to the parser at once: it joins the pieces of a header by itself, without a bound.
+# How much is fed to the parser at once: it joins the pieces of a header itself, without a limit.
 STEP_BYTES = HEAD_BYTES
-# The framing of chunks may be larger than what they carry, but not by more than this: one byte takes six.
+# The largest ratio of a chunked body's framing to its payload: a chunk of one byte takes six.
 FRAMING = 8
 
 _TOO_LARGE = Status(
@@ -45,20 +45,20 @@ class _Refused(Exception):
 
 
 class ServerConnection(HttpToolsProtocol):
-    """One connection, which a request can also end at once, without waiting for a client that does not read."""
+    """One connection, which a request can also abort, without waiting for a client that does not read."""
 
-    def __init__(self, *, place: ConnectionSlot, **given: Any) -> None:
-        super().__init__(**given)
-        self._place = place
-        # Whether the bytes that come next are part of a head, how many did, and what they amount to.
+    def __init__(self, *, slot: ConnectionSlot, **options: Any) -> None:
+        super().__init__(**options)
+        self._slot = slot
+        # Whether the next bytes belong to a head, how many bytes of it were fed, and the size of its parsed fields.
         self._is_in_head = True
         self._fed = self._size = 0
         self._url: list[bytes] = []
-        # Of the body under way: what it takes on the wire beside what it carries.
+        # The bytes of the current body on the wire, and its payload.
         self._wire = self._carried = 0
         self._trailers = 0
         self._dropped = 0
-        # Why the connection was refused, and why a callback stopped the parser.
+        # The error response that was sent, and the one for which a callback stopped the parser.
         self._status: Status | None = None
         self._stopped: Status | None = None
         self._deadline: float | None = None
@@ -66,34 +66,34 @@ class ServerConnection(HttpToolsProtocol):
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let every request of the connection know how to end it."""
-        self.app_state = {"abort": self._abort, "leave": self._place.leave}
-        self._place.close = transport.abort
+        """Make `abort` available to every request of the connection."""
+        self.app_state = {"abort": self._abort, "release": self._slot.release}
+        self._slot.close = transport.abort
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BYTES)
-        self._wait()
+        self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back, and leave no timer."""
-        self._place.leave()
+        """Release the slot and cancel all timers."""
+        self._slot.release()
         self._deadline = None
         self._unset_keepalive_if_required()
         for timer in (self._timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
-        # Nothing is left that leads back here: memory is given back without a search for it.
+        # Break reference cycles, so that memory is freed without a garbage collection.
         self.app_state = {}
-        self._place.close = self._place.leave
+        self._slot.close = self._slot.release
 
     def _abort(self) -> None:
-        """End the connection, so that nobody finds fault with an answer that is not whole."""
+        """Abort the connection; uvicorn then does not log the incomplete response."""
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, in steps that bound what the parser holds."""
+        """Feed the parser in steps, which limit what it buffers."""
         self._unset_keepalive_if_required()
         if len(data) <= STEP_BYTES:
             self._feed(data)
@@ -110,7 +110,7 @@ class ServerConnection(HttpToolsProtocol):
             return
         if self._is_in_head:
             if not self._fed:
-                self._wait()
+                self._set_deadline()
             self._fed += len(data)
         else:
             self._wire += len(data)
@@ -131,11 +131,11 @@ class ServerConnection(HttpToolsProtocol):
             self._refuse(_MALFORMED)
 
     def _upgrade(self) -> None:
-        # A WebSocket may be silent for long: it is no connection that waits for another request.
+        # A WebSocket may be silent for long without being an idle connection.
         self._unset_keepalive_if_required()
         self.handle_websocket_upgrade()
         if not getattr(self.transport.get_protocol(), "handshake_initiated", False):
-            # What reads WebSockets takes less than what reads HTTP, and says nothing of what it does not take.
+            # The WebSocket parser accepts less than the HTTP parser, and reports nothing that it rejects.
             self._refuse(_MALFORMED)
 
     def _overrun(self) -> Status:
@@ -150,13 +150,13 @@ class ServerConnection(HttpToolsProtocol):
             self._stop(_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field, and stop where the head has too much; all of it here, as every request has several."""
+        """Store a field, and stop if the head is too large; all in one function, because it is called so often."""
         self._size += len(name) + len(value)
         headers = self.headers
         if len(headers) >= HEAD_FIELDS or self._size > HEAD_BYTES:
             self._stop(_TOO_LARGE)
         if not self._is_in_head:
-            # A trailer, behind a body in chunks: whoever let the head in has not seen it.
+            # A trailer after a chunked body, which came too late for the checks on the head.
             self._trailers += 1
             if self._trailers > HEAD_FIELDS:
                 self._stop(_TOO_LARGE)
@@ -167,26 +167,26 @@ class ServerConnection(HttpToolsProtocol):
         headers.append((name, value))
 
     def on_message_begin(self) -> None:
-        """Begin to count; the head may begin behind another request in what has just come."""
+        """Start counting; the head may start after another request in the same data."""
         if not self._fed:
             self._fed = 1
-            self._wait()
+            self._set_deadline()
         self._size = 0
         self._url = []
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Start the request; from here on its own limits hold."""
+        """Start the request, whose own limits apply from here on."""
         self.url = b"".join(self._url)
         if len(self.pipeline) >= PIPELINED:
             self._stop(_MALFORMED)
         self._is_in_head, self._deadline = False, None
         self._wire = self._carried = self._dropped = self._trailers = 0
-        self._place.busy()
+        self._slot.busy()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Count what a body carries."""
+        """Count the payload of a body."""
         self._carried += len(body)
         super().on_body(body)
 
@@ -195,65 +195,65 @@ class ServerConnection(HttpToolsProtocol):
         self._is_in_head, self._fed, self._deadline = True, 0, None
         super().on_message_complete()
         if self._is_answered():
-            self._rest()
+            self._set_keepalive()
 
     def on_response_complete(self) -> None:
-        """Let the connection give way to others; what is left of a body that nobody read has to come soon."""
+        """Mark the connection idle; the remainder of an unread body must arrive before the deadline."""
         super().on_response_complete()
         if self._is_answered():
-            self._place.idle()
+            self._slot.idle()
             if not self._is_in_head:
-                self._wait()
+                self._set_deadline()
 
     def pause_writing(self) -> None:
-        """Notice since when the client takes nothing."""
+        """Start the timer for a client that does not read."""
         super().pause_writing()
         self._watch_writing()
 
     def resume_writing(self) -> None:
-        """The client reads."""
+        """Cancel the timer: the client reads."""
         super().resume_writing()
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: anyone could fill the log."""
+        """Log nothing: any client could fill the log."""
 
     def _watch_writing(self) -> None:
         size = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(WRITE_SECONDS, self._look_at_writing, size)
+        self._write_timer = self.loop.call_later(WRITE_SECONDS, self._check_writing, size)
 
-    def _look_at_writing(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+    def _check_writing(self, last_size: int) -> None:
+        if self.transport.get_write_buffer_size() < last_size:
             self._watch_writing()
         else:
             self.transport.abort()
 
-    def _rest(self) -> None:
+    def _set_keepalive(self) -> None:
         """Wait for another request, which may never come."""
         self._unset_keepalive_if_required()
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
-    def _wait(self) -> None:
-        """Give the client its time for a head; one timer at most, which finds out by itself when it is due."""
+    def _set_deadline(self) -> None:
+        """Set the deadline for a head; there is at most one timer, which checks the current deadline."""
         self._deadline = self.loop.time() + HEAD_SECONDS
         if self._timer is None:
-            self._timer = self.loop.call_at(self._deadline, self._look)
+            self._timer = self.loop.call_at(self._deadline, self._check_deadline)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._deadline is None or self.transport.is_closing():
             return
         if self.loop.time() < self._deadline:
-            self._timer = self.loop.call_at(self._deadline, self._look)
+            self._timer = self.loop.call_at(self._deadline, self._check_deadline)
         elif self._is_in_head and self._fed and self._status is None:
             self._refuse(_TOO_SLOW)
         else:
             self.transport.abort()
 
     def _is_answered(self) -> bool:
-        """Tell whether no request is under way; there may have been none."""
+        """Return whether no request is in progress."""
         return bool(getattr(self.cycle, "response_complete", True))
 
     def _stop(self, status: Status) -> None:
@@ -266,10 +266,10 @@ class ServerConnection(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, status: Status) -> None:
-        """Answer what is no request, and end the connection once the client could read that."""
+        """Send an error response, and close the connection once the client had time to read it."""
         self._status, self._deadline = status, None
         if not self._is_answered():
-            # Another answer is under way, into which this one must not be written.
+            # Another response is in progress and must not be mixed with this one.
             self.transport.abort()
             return
         answer = status_response(status)
@@ -281,15 +281,15 @@ class ServerConnection(HttpToolsProtocol):
 
 
 class WebSocket(WebSocketsSansIOProtocol):
-    """uvicorn's own, to which a refusal is an answer too: otherwise anyone could fill the log with errors."""
+    """uvicorn's WebSocket, in which an error response completes the handshake, so that it is not logged as an error."""
 
     async def send(self, message: Any) -> None:
-        """Send a message; the last of a refusal ends the handshake."""
+        """Send a message; the end of an error response completes the handshake."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the connection's place back."""
-        self.app_state["leave"]()
+        """Release the connection's slot."""
+        self.app_state["release"]()
         super().connection_lost(exc)

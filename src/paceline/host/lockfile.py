@@ -1,4 +1,4 @@
-"""One process per folder: a lock that dies with its holder, and says who it is and whether it is ready."""
+"""Lock files that allow one process per folder; they end with the process, and have its pid and whether it is ready."""
 
 import contextlib
 import fcntl
@@ -11,20 +11,20 @@ from paceline.errors import HostError
 from paceline.node.runtime.shim import start_ticks
 
 READY = "ready"
-# Whoever only looks has the lock for an instant, hence more than one try; on a loaded machine an instant may be long,
-# hence many more where no live process is named that could be the holder.
+# A process that only checks holds the lock for an instant, hence more than one try. On a loaded machine that may be
+# long, hence many more tries while the file names no live process that could be the holder.
 TRIES, MOST_TRIES, PAUSE_SECONDS = 20, 1000, 0.01
-# More than any holder writes.
+# More than a holder writes.
 MOST_BYTES = 64
 
 
 @contextlib.contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Hold the lock file and write our pid into it; HostError names whoever holds it already."""
+    """Hold the lock file and write our pid into it; HostError names the process that holds it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _take(file):
-            raise HostError(f"a cluster runs already in {path.parent} (pid {holder(path)})")
+            raise HostError(f"a cluster is already running in {path.parent} (pid {holder(path)})")
         _write(file, str(os.getpid()))
         yield
     finally:
@@ -32,7 +32,7 @@ def lock_file(path: Path) -> Iterator[None]:
 
 
 def mark_ready(path: Path) -> None:
-    """Let others know that the process that holds the lock, which is this one, has started well."""
+    """Write into the lock file that this process, which holds it, is ready."""
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         _write(file, f"{os.getpid()} {READY}")
@@ -41,20 +41,20 @@ def mark_ready(path: Path) -> None:
 
 
 def holder(path: Path) -> int | None:
-    """Give the pid of the live process that holds the lock, -1 when it has not said who it is yet, or None."""
-    words = _words_of_holder(path)
-    if words is None:
+    """Return the pid of the process that holds the lock, -1 if it has not written it yet, None if there is none."""
+    fields = _read_holder(path)
+    if fields is None:
         return None
-    return int(words[0]) if words and words[0].isdigit() else -1
+    return int(fields[0]) if fields and fields[0].isdigit() else -1
 
 
 def is_ready(path: Path) -> bool:
-    """Tell whether a live process holds the lock and has started well."""
-    return READY in (_words_of_holder(path) or ())
+    """Return whether a live process holds the lock and is ready."""
+    return READY in (_read_holder(path) or ())
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether somebody holds a lock, by trying to take it; no file, no holder."""
+    """Return whether a process holds a lock, by trying to take it; False if the file does not exist."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -68,28 +68,28 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _words_of_holder(path: Path) -> list[str] | None:
-    """Read what the holder wrote; None when nobody holds the lock."""
+def _read_holder(path: Path) -> list[str] | None:
+    """Return the fields that the holder wrote; None if no process holds the lock."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise HostError(f"{path}: {error.strerror}; PACELINE_HOME chooses another folder") from error
+        raise HostError(f"{path}: {error.strerror}; set PACELINE_HOME to another folder") from error
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _live_words(file)
+        return _read_live(file)
     else:
         return None
     finally:
         os.close(file)
 
 
-def _live_words(file: int) -> list[str]:
-    """Read what a live process wrote; what a killed one left is not believed, also before the next has written."""
-    words = os.pread(file, MOST_BYTES, 0).decode(errors="replace").split()
-    return words if words and words[0].isdigit() and start_ticks(int(words[0])) is not None else []
+def _read_live(file: int) -> list[str]:
+    """Return the fields that a live process wrote; empty if the process that wrote them has ended."""
+    fields = os.pread(file, MOST_BYTES, 0).decode(errors="replace").split()
+    return fields if fields and fields[0].isdigit() and start_ticks(int(fields[0])) is not None else []
 
 
 def _take(file: int) -> bool:
@@ -97,14 +97,14 @@ def _take(file: int) -> bool:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        if tries >= TRIES and _live_words(file):
+        if tries >= TRIES and _read_live(file):
             return False
         time.sleep(PAUSE_SECONDS)
     return False
 
 
 def _write(file: int, text: str) -> None:
-    # Over all of the old words first, then cut: whoever reads in between finds our pid and nothing of theirs.
+    # All old bytes are overwritten first, then cut off: a reader in between sees our pid and nothing old.
     line = f"{text}\n".encode()
     os.pwrite(file, line.ljust(MOST_BYTES, b"\n"), 0)
     os.ftruncate(file, len(line))

@@ -1,4 +1,4 @@
-"""Find where this machine lets us make control groups, and sweep what earlier runs left there."""
+"""The resources that this machine has for pods: control groups for CPU, memory and processes; and devices."""
 
 import contextlib
 import ctypes
@@ -14,81 +14,85 @@ from paceline.node.host_info import Device, DevicePool
 from paceline.node.runtime.cgroup_limits import SHARES_PER_CPU, Cgroups, weight_of
 from paceline.settings import Row
 
-MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
+MOUNTS, GROUPS = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
 CONTROLLERS = ("cpu", "memory", "pids")
 FOLDER = "paceline"
 PID_MAX = Path("/proc/sys/kernel/pid_max")
-# What is kept for our own processes and for the rest of the machine.
+# The memory that is reserved for our own and all other processes of the machine.
 RESERVE_SHARE, LEAST_RESERVE = 20, 512 * 1024 * 1024
-# A container of another agent, or of the one before this, may have made its group and not have entered it yet.
+# A container that is being started has created its group but not entered it yet.
 YOUNG_SECONDS = 60.0
+NVML_LIBRARY = "libnvidia-ml.so.1"
+DEV = Path("/dev")
+# Every process that uses a GPU opens these.
+SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+UUID_BYTES = 96
 
 
 def find_cgroups() -> Cgroups | None:
-    """Make our own folder in each controller's tree; None where the kernel or the user's rights do not allow it."""
+    """Create our group in each controller's hierarchy; None if the kernel or the user's rights do not allow it."""
     try:
         mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
-        own = dict(_own(line) for line in OWN.read_text().splitlines())
+        groups = dict(_current_group(line) for line in GROUPS.read_text().splitlines())
     except OSError:
         return None
-    found = _old(mounts, own) or _new(mounts)
-    if found is not None:
-        remove_stale_cgroups(found, time.time())
-        limit_all_pods(found, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
-    return found
+    cgroups = _version1(mounts, groups) or _version2(mounts)
+    if cgroups is not None:
+        remove_stale_cgroups(cgroups, time.time())
+        limit_all_pods(cgroups, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
+    return cgroups
 
 
 def memory_for_pods() -> int:
-    """Return how much memory all pods together may use: what the machine has, less a reserve for everything else."""
+    """Return how much memory all pods together may use: the machine's memory, less the reserve."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return total - min(max(total // RESERVE_SHARE, LEAST_RESERVE), total // 2)
 
 
 def pids_for_pods(pid_max: Path = PID_MAX) -> int:
-    """Return how many processes all pods together may have: three quarters of what the kernel can have."""
+    """Return how many processes all pods together may have: three quarters of the kernel's maximum."""
     return int(pid_max.read_text()) * 3 // 4
 
 
 def limit_all_pods(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int) -> None:
-    """Hold all pods together to what leaves the machine alive; where the kernel refuses, each pod's own limits stay.
+    """Limit all pods together, so that the machine stays usable; if the kernel refuses, only each pod's limits apply.
 
-    Of the CPUs they have as many shares as there are, as a kubelet has it: thousands of their processes count no more
-    than that beside each single one of the machine's.
+    As with a kubelet, their CPU shares are those of the machine's CPUs, however many processes they have.
     """
-    is_old, shares = cgroups.version == 1, cpus * SHARES_PER_CPU
+    is_version1, shares = cgroups.version == 1, cpus * SHARES_PER_CPU
     settings = (
-        (cgroups.memory / ("memory.limit_in_bytes" if is_old else "memory.max"), memory_bytes),
+        (cgroups.memory / ("memory.limit_in_bytes" if is_version1 else "memory.max"), memory_bytes),
         (cgroups.pids / "pids.max", pids),
-        (cgroups.cpu / ("cpu.shares" if is_old else "cpu.weight"), shares if is_old else weight_of(shares)),
+        (cgroups.cpu / ("cpu.shares" if is_version1 else "cpu.weight"), shares if is_version1 else weight_of(shares)),
     )
     for path, value in settings:
         with contextlib.suppress(OSError):
             path.write_text(str(value))
 
 
-def _own(line: str) -> tuple[str, str]:
-    """Read which group of one tree this process is in: `4:memory:/some/where`."""
+def _current_group(line: str) -> tuple[str, str]:
+    """Return the controllers of one hierarchy and this process's group in it, from a line as `4:memory:/some/where`."""
     _, controllers, path = line.split(":", 2)
     return controllers, path
 
 
-def _old(mounts: list[list[str]], own: dict[str, str]) -> Cgroups | None:
-    found: dict[str, Path] = {}
-    for _, where, sort, options, *_ in mounts:
-        for name in set(CONTROLLERS) & set(options.split(",")) if sort == "cgroup" else ():
-            inside = next((path for listed, path in own.items() if name in listed.split(",")), "/")
-            # Below our own group, so that limits that were set for us hold for our pods too.
-            here = Path(where) / inside.lstrip("/")
-            found[name] = (here if here.is_dir() else Path(where)) / FOLDER
-    if set(found) != set(CONTROLLERS) or not all(_can_make(folder) for folder in found.values()):
+def _version1(mounts: list[list[str]], groups: dict[str, str]) -> Cgroups | None:
+    folders: dict[str, Path] = {}
+    for _, mount_point, kind, options, *_ in mounts:
+        for name in set(CONTROLLERS) & set(options.split(",")) if kind == "cgroup" else ():
+            group = next((path for listed, path in groups.items() if name in listed.split(",")), "/")
+            # Below our own group, so that its limits apply to our pods too.
+            parent = Path(mount_point) / group.lstrip("/")
+            folders[name] = (parent if parent.is_dir() else Path(mount_point)) / FOLDER
+    if set(folders) != set(CONTROLLERS) or not all(_can_make(folder) for folder in folders.values()):
         return None
-    return Cgroups(version=1, cpu=found["cpu"], memory=found["memory"], pids=found["pids"])
+    return Cgroups(version=1, cpu=folders["cpu"], memory=folders["memory"], pids=folders["pids"])
 
 
-def _new(mounts: list[list[str]]) -> Cgroups | None:
-    for _, where, sort, *_ in mounts:
-        folder = Path(where) / FOLDER
-        if sort != "cgroup2" or not _can_make(folder):
+def _version2(mounts: list[list[str]]) -> Cgroups | None:
+    for _, mount_point, kind, *_ in mounts:
+        folder = Path(mount_point) / FOLDER
+        if kind != "cgroup2" or not _can_make(folder):
             continue
         with contextlib.suppress(OSError):
             (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
@@ -105,43 +109,36 @@ def _can_make(folder: Path) -> bool:
 
 
 def remove_stale_cgroups(cgroups: Cgroups, now: float) -> None:
-    """Remove groups whose last process has ended, but for young ones; the kernel refuses it for all others."""
+    """Remove empty groups, except young ones; the kernel refuses to remove groups with processes."""
     for folder in {cgroups.cpu, cgroups.memory, cgroups.pids}:
-        for each in folder.iterdir() if folder.is_dir() else ():
+        for group in folder.iterdir() if folder.is_dir() else ():
             with contextlib.suppress(OSError):
-                if now - each.stat().st_mtime > YOUNG_SECONDS:
-                    each.rmdir()
-
-
-LIBRARY = "libnvidia-ml.so.1"
-DEV = Path("/dev")
-# Every process that uses a GPU opens these.
-SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-UUID_BYTES = 96
+                if now - group.stat().st_mtime > YOUNG_SECONDS:
+                    group.rmdir()
 
 
 def find_device_pools(rows: Iterable[Row], load: Callable[[str], Any] = ctypes.CDLL) -> tuple[DevicePool, ...]:
-    """Give what was declared, and the GPUs that are found; of a resource that is declared, only what is declared."""
+    """Return the declared devices, and the machine's GPUs unless GPUs are declared."""
     declared = {resource: _declared(resource, devices) for resource, devices in rows}
-    if GPUS not in declared and (found := _gpus(load)).devices:
-        declared[GPUS] = found
+    if GPUS not in declared and (gpus := _gpus(load)).devices:
+        declared[GPUS] = gpus
     return tuple(declared[resource] for resource in sorted(declared))
 
 
 def _declared(resource: str, devices: str) -> DevicePool:
     if devices.isdecimal():
         return DevicePool(resource=resource, devices=tuple(Device(number=number) for number in range(int(devices))))
-    each = enumerate(devices.split(","))
+    entries = enumerate(devices.split(","))
     return DevicePool(
         resource=resource,
-        devices=tuple(Device(number=number, nodes=tuple(one.split("+"))) for number, one in each),
+        devices=tuple(Device(number=number, nodes=tuple(entry.split("+"))) for number, entry in entries),
     )
 
 
 def _gpus(load: Callable[[str], Any]) -> DevicePool:
-    """Ask the maker's library; a machine without it, or without a driver that works, has none."""
+    """Return the GPUs that NVIDIA's library finds; none without it, or without a working driver."""
     devices: tuple[Device, ...] = ()
-    with contextlib.suppress(OSError, AttributeError), _Nvml.opened(load(LIBRARY)) as nvml:
+    with contextlib.suppress(OSError, AttributeError), _Nvml.opened(load(NVML_LIBRARY)) as nvml:
         devices = tuple(nvml.devices())
     nodes = tuple(str(DEV / name) for name in SHARED_NODES if (DEV / name).exists())
     return DevicePool(resource=GPUS, devices=devices, nodes=nodes)
@@ -149,7 +146,7 @@ def _gpus(load: Callable[[str], Any]) -> DevicePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Nvml:
-    """The few calls of NVIDIA's management library that counting takes."""
+    """The calls of NVIDIA's management library that we need."""
 
     library: Any
 
@@ -163,7 +160,7 @@ class _Nvml:
             library.nvmlShutdown()
 
     def devices(self) -> Iterator[Device]:
-        """Give every GPU by its own name: numbers change their meaning where not all of them are seen."""
+        """Yield every GPU with its UUID: numbers change where not all GPUs are visible."""
         count = ctypes.c_uint()
         _check(self.library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
         for number in range(count.value):
@@ -173,7 +170,7 @@ class _Nvml:
                 _check(self.library.nvmlDeviceGetUUID(handle, uuid, UUID_BYTES))
                 _check(self.library.nvmlDeviceGetMinorNumber(handle, ctypes.byref(minor)))
             except OSError:
-                continue  # A GPU that does not answer cannot be given to anybody.
+                continue  # A GPU that does not answer cannot be used.
             node = DEV / f"nvidia{minor.value}"
             yield Device(number=number, name=uuid.value.decode(), nodes=(str(node),) if node.exists() else ())
 

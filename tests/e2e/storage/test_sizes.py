@@ -71,7 +71,7 @@ def test_a_disk_of_another_machine_says_what_it_takes(cluster):
     (said, *_) = wait_until("it says why it waits", lambda: events_of(cluster, "far", "FailedMount"))
 
     if HOST.may_mount:
-        assert "mount.nfs is not installed, and without it nfs cannot be mounted; install it with: " in said
+        assert "mount.nfs is not installed, and nfs cannot be mounted without it; install it with: " in said
     else:
         assert "nfs can only be mounted if the node agent runs as root" in said
     cluster.kubectl("delete", "pod", "far", "--now")

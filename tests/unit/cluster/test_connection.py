@@ -37,7 +37,7 @@ async def serving(front=None):
     port = sock.getsockname()[1]
     started = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(serve(app, sock, tls=None, started=started, front=front))
+        task = group.create_task(serve(app, sock, tls=None, started=started, limiter=front))
         await started.wait()
         try:
             yield port

@@ -17,7 +17,7 @@ class Connections:
         self.closed = []
 
     def enter(self, name, peer=LOCAL):
-        place = self.front.enter(peer)
+        place = self.front.acquire(peer)
         if place is not None:
             place.close = lambda: self.closed.append(name)
         return place
@@ -56,7 +56,7 @@ def test_a_request_under_way_is_never_cut_off(connections):
 
     assert connections.enter("new") is None
     assert connections.closed == []
-    places[2].leave()
+    places[2].release()
     assert connections.enter("new") is not None
 
 
@@ -82,8 +82,8 @@ def test_when_all_are_taken_the_largest_peer_gives_way(connections):
 def test_what_has_left_is_not_counted(connections):
     for number in range(100):
         place = connections.enter(number, peer=f"10.0.0.{number}")
-        place.leave()
-        place.leave()
+        place.release()
+        place.release()
         place.idle()
 
     assert connections.front.count == 0
