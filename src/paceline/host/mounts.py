@@ -41,7 +41,7 @@ class RealMounts:
             raise CannotStart(FAILED, missing)
         if str(target) in mount_points():
             return
-        target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder(target)
         code, output = await _run(*mount_command(spec, target), seconds=MOUNT_SECONDS)
         if code:
             _remove_empty(target)
@@ -75,6 +75,10 @@ def mount_command(spec: MountSpec, target: Path) -> tuple[str, ...]:
     options = (*spec.options, *(("retry=0",) if spec.kind == NFS else ()))
     arguments = ("-o", ",".join(options)) if options else ()
     return ("mount", "-t", spec.kind, *arguments, "--", spec.source, str(target))
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def _remove_empty(folder: Path) -> None:
