@@ -39,6 +39,7 @@ from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_ope
 from paceline.host.tcp_proxy import OpenPorts
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Folders, Host
+from paceline.node.images import Images
 from paceline.node.network.service_proxy import ServiceProxy
 from paceline.node.server.api import HostFunctions, make_app, make_port_proxy
 from paceline.node.server.stats import Stats, VolumeUsage
@@ -108,16 +109,16 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
     # By the lane that is kept for it, where no certificate is needed.
     access = replace(access, server=access.server.replace("https://", "http://", 1))
     async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
+        host = _host(settings)
         agent = Agent(
             cluster=cluster,
             world=world,
             blocking=Threads("files", FILE_THREADS),
             recorder=Recorder(cluster, world.clock, component="paceline-agent", at_once=EVENTS_AT_ONCE),
-            host=_host(settings),
+            host=host,
             folders=Folders(root=settings.agent),
-            images=configured_images(settings),
+            images=Images(rows=configured_images(settings), environments=builds, host=host, files=world.files),
             find_sandbox=find_sandbox,
-            environments=builds,
             log_retention=configured_retention(settings),
             command=ContainerExec(processes=processes).run,
             network=network,

@@ -21,34 +21,14 @@ from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.errors import Conflict, NotFound, ServiceUnavailable
 from paceline.node.devices import Devices
 from paceline.node.host_info import CannotStart, Folders, Host
-from paceline.node.images import (
-    NOT_PULLED,
-    NOT_RENEWED,
-    EnvironmentProvider,
-    Images,
-    Row,
-    StaticEnvironments,
-    backed_off,
-)
+from paceline.node.images import NOT_PULLED, NOT_RENEWED, Images, backed_off
+from paceline.node.lifecycle import state_files
 from paceline.node.lifecycle.decide import START_RECORD_DELAY, decide
 from paceline.node.lifecycle.events import PodEvent, events_of, pulled
 from paceline.node.lifecycle.eviction import Evictions, without_grace
 from paceline.node.lifecycle.killer import ContainerKiller, Hooks
 from paceline.node.lifecycle.starter import Starter
-from paceline.node.lifecycle.state_files import (
-    latest_attempts,
-    read_started,
-    read_view,
-    write_ended,
-    write_post_start_done,
-)
-from paceline.node.lifecycle.view import (
-    ContainerAttempt,
-    PodPlan,
-    PodView,
-    StartProblem,
-    field_path,
-)
+from paceline.node.lifecycle.view import ContainerAttempt, PodPlan, PodView, StartProblem, field_path
 from paceline.node.logs.archive import LogArchive, RetentionPolicy
 from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
@@ -86,9 +66,8 @@ class Agent:
     recorder: Recorder
     host: Host
     folders: Folders
-    images: tuple[Row, ...]
+    images: Images
     find_sandbox: Callable[[], str | None]
-    environments: EnvironmentProvider = field(default_factory=StaticEnvironments)
     # How many logs of deleted pods are kept.
     log_retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     # Runs commands in containers; without it, exec probes and hooks fail.
@@ -103,13 +82,11 @@ class Agent:
     pods: Informer = field(init=False)
     _claims: Informer = field(init=False)
     _volumes: Informer = field(init=False)
+    starter: Starter = field(init=False)
     _reclaim: VolumeReclaimer = field(init=False)
-    _starter: Starter = field(init=False)
-    _devices: Devices = field(init=False)
     _evictions: Evictions = field(init=False)
     _log_gc: LogGC = field(init=False)
     _probes: ProbeWorkers = field(init=False)
-    _hooks: Hooks = field(init=False)
     _killer: ContainerKiller = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
     # The pods bound to this node, by uid.
@@ -129,7 +106,15 @@ class Agent:
         self.pods = Informer(self.cluster, PODS, chance=chance, on_change=self._pod_changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=chance, on_change=self._claim_changed)
         self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._volume_changed)
-        self._reclaim = self._make_reclaim()
+        self._reclaim = VolumeReclaimer(
+            cluster=self.cluster,
+            files=self.world.files,
+            blocking=self.blocking,
+            chance=chance,
+            volumes=self._volumes.cache,
+            recorder=self.recorder,
+            root=self.folders.claims,
+        )
         self._evictions = Evictions(
             files=self.world.files,
             folders=self.folders,
@@ -138,25 +123,21 @@ class Agent:
             pods=self.pods.cache,
             on_change=self.queue.add,
         )
-        self._devices = Devices(files=self.world.files, folders=self.folders, pools=self.host.device_pools)
-        archive = LogArchive(world=self.world, folders=self.folders, policy=self.log_retention)
+        self.starter = self._make_starter()
         self._log_gc = LogGC(
-            archive=archive,
+            archive=self.starter.archive,
             blocking=self.blocking,
             recorder=self.recorder,
             host=self.host,
             pods=self.pods.cache,
         )
-        self._starter = self._make_starter(archive)
-        self.environments.listen(self._environment_changed)
-        exec_probe = ExecProbe(starter=self._starter, command=self.command) if self.command else None
-        prober = Prober(exec_probe=exec_probe)
-        self._hooks = Hooks(prober=prober, recorder=self.recorder, address=self.hosts.address)
+        self.images.environments.listen(self._environment_changed)
+        prober = Prober(exec_probe=ExecProbe(starter=self.starter, command=self.command) if self.command else None)
         self._killer = ContainerKiller(
             world=self.world,
             folders=self.folders,
             recorder=self.recorder,
-            hooks=self._hooks,
+            hooks=Hooks(prober=prober, recorder=self.recorder, address=self.hosts.address),
             on_change=self.queue.add,
         )
         self._probes = ProbeWorkers(
@@ -167,30 +148,19 @@ class Agent:
             on_change=self.queue.add,
         )
 
-    def _make_reclaim(self) -> VolumeReclaimer:
-        return VolumeReclaimer(
-            cluster=self.cluster,
-            files=self.world.files,
-            blocking=self.blocking,
-            chance=self.world.chance,
-            volumes=self._volumes.cache,
-            recorder=self.recorder,
-            root=self.folders.claims,
-        )
-
-    def _make_starter(self, archive: LogArchive) -> Starter:
+    def _make_starter(self) -> Starter:
         return Starter(
             cluster=self.cluster,
             world=self.world,
             host=self.host,
             folders=self.folders,
             hosts=self.hosts,
-            archive=archive,
-            images=Images(rows=self.images, environments=self.environments, host=self.host, files=self.world.files),
+            archive=LogArchive(world=self.world, folders=self.folders, policy=self.log_retention),
+            images=self.images,
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
-            devices=self._devices,
+            devices=Devices(files=self.world.files, folders=self.folders, pools=self.host.device_pools),
             tokens=TokenCache(cluster=self.cluster, clock=self.world.clock),
             networks=self.networks,
             mounts=self.mounts,
@@ -200,7 +170,7 @@ class Agent:
         """Run until cancelled; `ready` is set once the node is registered and all informers are in sync."""
         self.world.files.make_folder(self.folders.pods)
         self.hosts.load()
-        self._devices.load()
+        self.starter.devices.load()
         registration = Registration(
             cluster=self.cluster,
             clock=self.world.clock,
@@ -223,17 +193,12 @@ class Agent:
             group.create_task(self._reclaim.run())
             group.create_task(self._log_gc.run())
             group.create_task(self._evictions.run())
-            group.create_task(VolumeRefresher(starter=self._starter, pods=self.pods.cache).run())
+            group.create_task(VolumeRefresher(starter=self.starter, pods=self.pods.cache).run())
             ready.set()
             try:
                 await run(self.queue, self.reconcile, workers=WORKERS)
             finally:
                 self._killer.close()
-
-    @property
-    def starter(self) -> Starter:
-        """The starter of this agent's containers."""
-        return self._starter
 
     def _local_pods(self) -> frozenset[str]:
         """Return the uid of every pod that has a folder, a network or a mount on this node."""
@@ -257,7 +222,7 @@ class Agent:
         pod = without_grace(pod) if eviction else pod
         addresses = {"address": self.hosts.address(pod), "host_address": self.network.host_address}
         for _ in range(MAX_ROUNDS):
-            view = self._killer.add_to(read_view(self.world, self.folders, pod, **addresses))
+            view = self._killer.add_to(state_files.read_view(self.world, self.folders, pod, **addresses))
             health = self._probes.health(pod, view.attempts)
             attempts = self._probes.with_post_start(uid, view.attempts)
             view = replace(view, problems=problems, eviction=eviction, health=health, attempts=attempts)
@@ -265,7 +230,7 @@ class Agent:
             if not plan.record and not plan.start:
                 break
             for name, ended in plan.record:
-                write_ended(self.world.files, self._folder(view, name), ended)
+                state_files.write_ended(self.world.files, self._folder(view, name), ended)
             problems |= await self._start(pod, plan)
         has_stopped = self._killer.carry_out(self._group, view, plan)
         self._follow(uid, view.attempts)
@@ -295,12 +260,12 @@ class Agent:
             return {start.container: prepared for start in plan.start}
         for start in plan.start:
             try:
-                note = await self._starter.start(pod, specs[start.container], start.restarts, prepared)
+                note = await self.starter.start(pod, specs[start.container], start.restarts, prepared)
             except CannotStart as error:
                 problems[start.container] = await self._problem(pod, specs[start.container], error)
                 continue
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
-            if read_started(self.world.files, folder) is None:
+            if state_files.read_started(self.world.files, folder) is None:
                 raise ServiceUnavailable(
                     f"the shim of container {start.container!r} ended before it started the program; see {folder}"
                 )
@@ -312,7 +277,7 @@ class Agent:
     async def _prepare(self, pod: Object) -> Sources | StartProblem:
         """Set up what all containers of a pod share; return its sources, or what keeps them from starting."""
         try:
-            return await self._starter.prepare(pod)
+            return await self.starter.prepare(pod)
         except CannotStart as error:
             for message in error.messages:
                 await self.recorder.record(pod, error.reason, message=message, is_warning=True)
@@ -325,7 +290,7 @@ class Agent:
             error = backed_off(container, error)
         if error.reason == CONFIG_ERROR:
             # A kubelet has pulled the image by then.
-            event = pulled(str(container.get("image") or ""), self._starter.images.environment_of(container).name)
+            event = pulled(str(container.get("image") or ""), self.starter.images.environment_of(container).name)
             part = field_path(pod, str(container["name"]))
             await self.recorder.record(pod, event.reason, message=event.message, part=part)
         return StartProblem(reason=error.reason, message=str(error))
@@ -345,11 +310,10 @@ class Agent:
 
     async def _post_start(self, view: PodView, container: Object, restarts: int) -> None:
         name, uid = str(container["name"]), uid_of(view.pod)
-        if await self._hooks.post_start(view.pod, container, is_current=lambda: self._is_current(uid)):
-            write_post_start_done(self.world.files, self._folder(view, name))
-            self._probes.mark_post_start_done((uid, name, restarts))
-        else:
-            self._probes.mark_post_start_failed((uid, name, restarts))
+        is_good = await self._killer.hooks.post_start(view.pod, container, is_current=lambda: self._is_current(uid))
+        if is_good:
+            state_files.write_post_start_done(self.world.files, self._folder(view, name))
+        self._probes.set_post_start((uid, name, restarts), is_good=is_good)
 
     def _is_current(self, uid: str) -> bool:
         """Tell whether a pod exists and is not being deleted."""
@@ -424,7 +388,7 @@ class Agent:
     async def _clear(self, uid: str) -> None:
         """Kill the containers of a deleted pod, then archive its logs and remove its folders."""
         names = self.world.files.names(self.folders.containers(uid))
-        latest = latest_attempts(self.world, self.folders, uid, names)
+        latest = state_files.latest_attempts(self.world, self.folders, uid, names)
         supervised = {name: attempt for name, attempt in latest.items() if attempt.has_shim}
         for attempt in supervised.values():
             self._killer.send(attempt, signal.SIGQUIT)
@@ -439,7 +403,7 @@ class Agent:
 
     async def _disconnect(self, uid: str) -> None:
         """Release the devices, mounts and network of a pod in which nothing runs any more."""
-        self._devices.release(uid)
+        self.starter.devices.release(uid)
         if self.mounts is not None:
             await self.mounts.unmount(uid)
         if self.networks is not None:

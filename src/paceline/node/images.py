@@ -91,17 +91,6 @@ class EnvironmentProvider(Protocol):
         ...
 
 
-class StaticEnvironments:
-    """Builds nothing: for nodes on which the user creates all environments."""
-
-    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
-        """Raise CannotStart."""
-        raise CannotStart(NOT_PULLED, f"environment {name} is not built, and this node builds none")
-
-    def listen(self, on_change: Callable[[], None]) -> None:
-        """Do nothing."""
-
-
 def choose(image: str, rows: Iterable[Row]) -> str | None:
     """Return the environment of an image: the user's rows first, then the shipped ones."""
     names = _spellings(image)

@@ -1,6 +1,7 @@
 """Register this machine as a Node, and renew its status and lease."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -218,15 +219,12 @@ class Registration:
 
     async def _make_lease(self, now: str) -> None:
         namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
-        spec = {"holderIdentity": self.host.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
         lease: Object = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": self.host.name, "namespace": LEASE_NAMESPACE},
-            "spec": spec,
+            "spec": {"holderIdentity": self.host.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
         }
-        for where, obj in ((NAMESPACES, namespace), (LEASES, lease)):
-            try:
-                await self.cluster.create(where, obj)
-            except AlreadyExists:
-                continue
+        for resource, obj in ((NAMESPACES, namespace), (LEASES, lease)):
+            with contextlib.suppress(AlreadyExists):
+                await self.cluster.create(resource, obj)

@@ -8,12 +8,13 @@ from pathlib import Path
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.effects import Effects
 from paceline.host.effects import real_world
-from paceline.node.images import Images, StaticEnvironments
+from paceline.node.images import Images
 from paceline.node.lifecycle.starter import binds_of
 from paceline.node.lifecycle.state_files import read_ended, read_started
 from paceline.node.logs.logs import LogQuery, read_log
 from paceline.node.network.pod_hosts import HEAD
 from paceline.node.runtime import cgroup_limits, sandbox, shim
+from paceline.testing.sim.processes import StaticEnvironments
 
 SECONDS = 60
 HOST = look_at_host()
@@ -72,9 +73,8 @@ async def machine():
 def launch_limits(held_to, folder):
     if not held_to:
         return None
-    pod = {"metadata": {"uid": folder.parent.name}}
     return cgroup_limits.intent_of(
-        HOST.cgroups, cgroup_limits.CgroupLimits(**held_to), pod=pod, container="main", restarts=0
+        HOST.cgroups, cgroup_limits.CgroupLimits(**held_to), name=f"{folder.parent.name}.main.0"
     )
 
 

@@ -17,10 +17,12 @@ from paceline.cluster.crd_install import fixed_kinds
 from paceline.errors import NotFound
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
+from paceline.node.images import Images
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
 from paceline.testing.sim.loop import SimLoop
+from paceline.testing.sim.processes import StaticEnvironments
 from tests.unit.node.pods import HOST
 
 FOLDERS = Folders(root=Path("/agent"))
@@ -47,7 +49,7 @@ class Place:
             recorder=Recorder(self.cluster, world.clock, component="agent"),
             host=self.host,
             folders=FOLDERS,
-            images=self.images,
+            images=Images(rows=self.images, environments=StaticEnvironments(), host=self.host, files=world.files),
             find_sandbox=lambda: self.sandbox,
         )
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from paceline.node.host_info import CannotStart
-from paceline.node.images import BuiltEnvironment, Images, StaticEnvironments, backed_off, choose, never_pulled
+from paceline.node.images import BuiltEnvironment, Images, backed_off, choose, never_pulled
 from paceline.testing.sim.effects import SimFiles
+from paceline.testing.sim.processes import StaticEnvironments
 from tests.unit.node.pods import HOST, container
 
 

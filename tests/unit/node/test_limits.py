@@ -9,11 +9,10 @@ from paceline.node.runtime.cgroup_limits import CgroupLimits, Cgroups, intent_of
 
 OLD = Cgroups(version=1, cpu=Path("/cg/cpu"), memory=Path("/cg/memory"), pids=Path("/cg/pids"))
 NEW = Cgroups(version=2, cpu=Path("/cg"), memory=Path("/cg"), pids=Path("/cg"))
-POD = {"metadata": {"uid": "u1"}}
 
 
 def written(cgroups, **limits):
-    intent = intent_of(cgroups, CgroupLimits(**limits), pod=POD, container="main", restarts=2)
+    intent = intent_of(cgroups, CgroupLimits(**limits), name="u1.main.2")
     return dict(intent["settings"])
 
 
@@ -61,7 +60,7 @@ def test_every_limit_is_written_where_the_kernel_reads_it(cgroups, limits, setti
 
 
 def test_a_container_without_limits_has_a_group_that_counts_its_memory_and_processes():
-    intent = intent_of(OLD, limits_of({}, pids=9), pod=POD, container="main", restarts=0)
+    intent = intent_of(OLD, limits_of({}, pids=9), name="u1.main.0")
 
     assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0", "/cg/pids/u1.main.0"]
     assert intent["settings"] == [["/cg/cpu/u1.main.0/cpu.shares", "256"], ["/cg/pids/u1.main.0/pids.max", "9"]]
@@ -70,9 +69,9 @@ def test_a_container_without_limits_has_a_group_that_counts_its_memory_and_proce
 
 
 def test_a_shim_visits_a_group_only_where_that_is_cheap_and_does_not_end_it():
-    visited = intent_of(OLD, CgroupLimits(pids=9, memory_bytes=2**30), pod=POD, container="main", restarts=0)
-    tight = intent_of(OLD, CgroupLimits(memory_bytes=2**20), pod=POD, container="main", restarts=0)
-    new = intent_of(NEW, CgroupLimits(pids=9), pod=POD, container="main", restarts=0)
+    visited = intent_of(OLD, CgroupLimits(pids=9, memory_bytes=2**30), name="u1.main.0")
+    tight = intent_of(OLD, CgroupLimits(memory_bytes=2**20), name="u1.main.0")
+    new = intent_of(NEW, CgroupLimits(pids=9), name="u1.main.0")
 
     assert (visited["homes"], visited["procs"]) == (["/cg", "/cg"], "tasks")
     assert tight["homes"] == []
@@ -80,7 +79,7 @@ def test_a_shim_visits_a_group_only_where_that_is_cheap_and_does_not_end_it():
 
 
 def test_memory_is_watched_also_when_only_cpus_are_limited():
-    intent = intent_of(OLD, CgroupLimits(cpus=Decimal(1)), pod=POD, container="main", restarts=0)
+    intent = intent_of(OLD, CgroupLimits(cpus=Decimal(1)), name="u1.main.0")
 
     assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0"]
     assert intent["kills"] == "/cg/memory/u1.main.0/memory.oom_control"

@@ -182,6 +182,7 @@ class Starter:
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
+        cgroup = self._cgroup(uid, container, restarts)
         return ContainerConfig(
             hostname=uts_hostname(pod),
             environment=environment,
@@ -198,7 +199,8 @@ class Starter:
             resolver=self._resolver(pod),
             devices=devices.nodes(allocated),
             capabilities=capabilities_of(container),
-            views=self._views(pod, container, restarts),
+            cgroup=cgroup,
+            views=cgroup_limits.views_of(self.host.cgroups, cgroup),
             confinement=confinement_of(pod, container, self.host),
         )
 
@@ -260,7 +262,7 @@ class Starter:
             "container": container["name"],
             "environment": config.environment.name,
             "notFound": not_found(config.command[0], environment=config.environment.name, image=image),
-            "cgroup": self._cgroup(pod, container, config.message.parent),
+            "cgroup": config.cgroup,
             "stopSignal": stop_signal(container),
             "binds": binds_of(config, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
             "process": sandbox.process_of(config, self.host),
@@ -273,21 +275,11 @@ class Starter:
         argv = [program, "--", *sandbox.command(config, self.host)]
         return {"argv": argv, "options": sandbox.options(config, self.host)}
 
-    def _views(self, pod: Object, container: Object, restarts: int) -> tuple[tuple[str, str], ...]:
-        folder = self.folders.attempt(uid_of(pod), str(container["name"]), restarts)
-        return cgroup_limits.views_of(self.host.cgroups, self._cgroup(pod, container, folder))
-
-    def _cgroup(self, pod: Object, container: Object, folder: Path) -> dict[str, Any] | None:
+    def _cgroup(self, uid: str, container: Object, restarts: int) -> dict[str, Any] | None:
         if self.host.cgroups is None:
             return None
-        name, restarts = str(container["name"]), int(folder.name)
-        return cgroup_limits.intent_of(
-            self.host.cgroups,
-            cgroup_limits.limits_of(container, pids=self.host.pids_limit),
-            pod=pod,
-            container=name,
-            restarts=restarts,
-        )
+        limits = cgroup_limits.limits_of(container, pids=self.host.pids_limit)
+        return cgroup_limits.intent_of(self.host.cgroups, limits, name=f"{uid}.{container['name']}.{restarts}")
 
     def _remove_older(self, uid: str, name: str, restarts: int) -> None:
         """Remove all but the previous attempt, whose log users ask for."""

@@ -45,9 +45,8 @@ class ProbeWorkers:
     on_change: Callable[[str], None]
     _tallies: dict[AttemptKey, dict[str, Tally]] = field(default_factory=dict)
     _tasks: dict[AttemptKey, asyncio.Task[None]] = field(default_factory=dict)
-    # Attempts by the result of their postStart hook.
-    _post_start_failed: set[AttemptKey] = field(default_factory=set)
-    _post_start_done: set[AttemptKey] = field(default_factory=set)
+    # Whether the postStart hooks that this process ran succeeded, in case a full disk keeps that from being recorded.
+    _post_starts: dict[AttemptKey, bool] = field(default_factory=dict)
 
     def sync(self, group: asyncio.TaskGroup, pod: Object, attempts: Mapping[str, ContainerAttempt]) -> None:
         """Probe the running containers of a pod, and no others of it."""
@@ -69,8 +68,7 @@ class ProbeWorkers:
     def forget(self, uid: str) -> None:
         """Stop probing the containers of a pod that is gone."""
         self._stop(uid, but={})
-        for keys in (self._post_start_failed, self._post_start_done):
-            keys -= {key for key in keys if key[0] == uid}
+        self._post_starts = {key: is_good for key, is_good in self._post_starts.items() if key[0] != uid}
 
     def _stop(self, uid: str, *, but: Mapping[AttemptKey, Any]) -> None:
         for key in [key for key in self._tasks if key[0] == uid and key not in but]:
@@ -85,30 +83,25 @@ class ProbeWorkers:
             for name, key in keys.items()
             for container in _with_probes(pod, name)
         }
-        return probed | {name: Health(alive=False) for name, key in keys.items() if key in self._post_start_failed}
+        return probed | {name: Health(alive=False) for name, key in keys.items() if self.has_post_start_failed(key)}
 
-    def mark_post_start_done(self, key: AttemptKey) -> None:
-        """Remember that a postStart hook succeeded, in case a full disk keeps it from being recorded."""
-        self._post_start_done.add(key)
+    def set_post_start(self, key: AttemptKey, *, is_good: bool) -> None:
+        """Remember the result of a postStart hook; an attempt whose hook failed is stopped."""
+        self._post_starts[key] = is_good
         self.on_change(key[0])
 
     def with_post_start(self, uid: str, attempts: Mapping[str, ContainerAttempt]) -> dict[str, ContainerAttempt]:
         """Return a pod's attempts with what this process knows about their postStart hooks."""
         return {
             name: replace(attempt, is_post_start_done=True)
-            if (uid, name, attempt.restarts) in self._post_start_done
+            if self._post_starts.get((uid, name, attempt.restarts))
             else attempt
             for name, attempt in attempts.items()
         }
 
     def has_post_start_failed(self, key: AttemptKey) -> bool:
         """Tell whether the postStart hook of an attempt failed."""
-        return key in self._post_start_failed
-
-    def mark_post_start_failed(self, key: AttemptKey) -> None:
-        """Have an attempt stopped because its postStart hook failed."""
-        self._post_start_failed.add(key)
-        self.on_change(key[0])
+        return self._post_starts.get(key) is False
 
     async def _run(
         self,

@@ -6,7 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.quantity import parse
 
 PERIOD_MICROSECONDS = 100_000
@@ -63,9 +62,8 @@ def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> Cgrou
     )
 
 
-def intent_of(cgroups: Cgroups, limits: CgroupLimits, *, pod: Object, container: str, restarts: int) -> dict[str, Any]:
+def intent_of(cgroups: Cgroups, limits: CgroupLimits, *, name: str) -> dict[str, Any]:
     """Return the shim's intent for the cgroups of a container, which also account for one without limits."""
-    name = f"{uid_of(pod)}.{container}.{restarts}"
     settings = [(parent / name / file, value) for parent, file, value in _settings(cgroups, limits)]
     # Always create the memory cgroup: it is the only place that reports OOM kills.
     folders = dict.fromkeys((cgroups.memory / name, *(path.parent for path, _ in settings)))

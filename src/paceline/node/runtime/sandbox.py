@@ -56,7 +56,8 @@ class ContainerConfig:
     is_read_only: bool = False
     # The resolv.conf, where it is not the host's.
     resolver: str = ""
-    # Host folders that are bound over others: (folder, place).
+    # The shim's intent for the container's cgroups, and the folders of these to bind: (folder, place).
+    cgroup: dict[str, Any] | None = None
     views: tuple[tuple[str, str], ...] = ()
     # Capabilities of root in the container; they have no effect when the agent is not root.
     capabilities: tuple[str, ...] = ()

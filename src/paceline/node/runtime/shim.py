@@ -26,7 +26,7 @@ from typing import Any
 
 from paceline.node.runtime.bwrap import NOT_STARTED, BwrapOptions, join_network, memory_file, pipe, spawn
 from paceline.node.runtime.cri_log import CriLog, CriStream, now, now_ns, stamp
-from paceline.node.runtime.process_limits import Cgroup, confined
+from paceline.node.runtime.process_limits import Cgroup, confined, set_oom_score
 from paceline.node.runtime.subpath_mounts import SubpathMounts
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
@@ -46,6 +46,7 @@ RETRY_SECONDS = 0.5
 LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
+SHIM_OOM_SCORE = -500
 # Makes subreaper.py, where there is no PID namespace, kill all processes of the container.
 SUBREAPER_KILL = int(signal.SIGQUIT)
 # Programs that run before the container's; while one of these runs, the container's does not yet.
@@ -195,7 +196,8 @@ class ContainerSupervisor:
             self._mounts.unmount()
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
-        _lower_oom_score()
+        # The kernel should kill the container before its shim; only root may lower the score.
+        set_oom_score(SHIM_OOM_SCORE)
         self._pump()
         self._mounts.unmount()
         _, status, usage = os.wait4(self._bwrap, 0)
@@ -456,12 +458,6 @@ def _chosen_signal() -> int:
     with contextlib.suppress(OSError, ValueError):
         return int((Path(STOP_REQUEST).read_text().split()[1:] or ["0"])[0])
     return 0
-
-
-def _lower_oom_score() -> None:
-    """Make the kernel kill the container before its shim; only root may."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("-500")
 
 
 def first_child(pid: int) -> int:

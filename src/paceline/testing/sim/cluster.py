@@ -22,6 +22,7 @@ from paceline.errors import ServiceUnavailable
 from paceline.host.cluster_clock import ClockKeeper, ClusterClock, open_clock
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Device, DevicePool, Folders, Host
+from paceline.node.images import Images
 from paceline.node.network.service_proxy import Route, ServiceProxy
 from paceline.node.runtime.exec_types import ExecRequest, RunExec
 from paceline.store.backend import DEFAULTS, Log, StoreLimits
@@ -30,6 +31,7 @@ from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
 from paceline.testing.sim.killable import Grip, Killed
 from paceline.testing.sim.network import Network, Wire
+from paceline.testing.sim.processes import StaticEnvironments
 
 TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
 GPUS = DevicePool(resource="nvidia.com/gpu", devices=(Device(number=0), Device(number=1)))
@@ -298,7 +300,7 @@ class SimCluster:
             recorder=Recorder(cluster, world.clock, component="paceline-agent", at_once=EVENTS_AT_ONCE),
             host=HOST,
             folders=Folders(root=ROOT),
-            images=(),
+            images=Images(rows=(), environments=StaticEnvironments(), host=HOST, files=world.files),
             find_sandbox=lambda: "/usr/bin/bwrap",
             command=self.command,
         )

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.effects import Clock, Files, ProcessHandle
+from paceline.node.host_info import CannotStart
+from paceline.node.images import NOT_PULLED, BuiltEnvironment
 from paceline.node.runtime import bwrap, shim
 from paceline.node.runtime import cri_log as output
 
@@ -205,3 +207,14 @@ def _started(live: Shim) -> bytes:
 
 def _stamp(moment: datetime) -> str:
     return output.stamp(int(moment.timestamp() * 1_000_000) * 1000)
+
+
+class StaticEnvironments:
+    """Builds nothing: for nodes on which the user creates all environments."""
+
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
+        """Raise CannotStart."""
+        raise CannotStart(NOT_PULLED, f"environment {name} is not built, and this node builds none")
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Do nothing."""
