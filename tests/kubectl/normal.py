@@ -25,6 +25,18 @@ RULES: Rules = (
     # A table without headers, whose last column is an age.
     (rf"(?m)^([^:\n]*[^:\s] {{2,}}){AGE}$", r"\1<age>"),
 )
+# What is compared of the sentences of a Status: its reason, and the path and problem of each cause.
+PROBLEMS = "Invalid value|Required value|Unsupported value|Duplicate value|Not found|Forbidden|Too long|Too many"
+REST = r"(?:.|\n(?!\* |[A-Z]\w+ |error: |\Z))*"
+CAUSE = rf'(?m)^((?:The \S+ ".*?"|The request) is invalid: |\* )(\S+: (?:{PROBLEMS}))\b{REST}'
+SENTENCES: Rules = (
+    (CAUSE, r"\1\2"),
+    (r"(?m)^(The request is invalid): (?!\S+: ).*", r"\1"),
+    (r'(?m)^(Warning: (?:unknown|duplicate) field "[^"]*").*', r"\1"),
+    (r"(?m)^(Error from server \(Forbidden\): .*? is forbidden: ).*", r"\1<message>"),
+)
+BAD_REQUEST = re.compile(r'(?m)^(Error from server(?: \(BadRequest\))?: (?:error when \w+ "[^"]*": )?)(.*)$')
+FIELD = re.compile(r'(?:unknown|duplicate) field "[^"]*"')
 MOVING = ("AGE", "Age", "LAST SEEN", "FIRST SEEN")
 GAP = re.compile(r" {2,}")
 
@@ -37,6 +49,12 @@ def normal(text: str, case: Case, *, node: str = "") -> str:
     if case.unordered:
         text = "".join(sorted(text.splitlines(keepends=True)))
     return text
+
+
+def without_sentences(err: str) -> str:
+    """Return what kubectl wrote to stderr without the sentences of the server: each server has its own."""
+    err = BAD_REQUEST.sub(lambda line: f"{line[1]}<message> {', '.join(FIELD.findall(line[2]))}".rstrip(), err)
+    return _replaced(err, SENTENCES)
 
 
 def _replaced(text: str, rules: Rules) -> str:

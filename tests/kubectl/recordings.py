@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from tests.kubectl.normal import without_sentences
 from tests.kubectl.table import HERE, Case
 
 FOLDER = HERE / "recorded"
@@ -29,6 +30,11 @@ class Said:
     def text(self) -> str:
         """The body of its block in a recording."""
         return f"{self.end}\n--- stdout\n{_closed(self.out)}--- stderr\n{_closed(self.err)}"
+
+    @property
+    def compared(self) -> str:
+        """The same without the sentences of the server."""
+        return replace(self, err=without_sentences(self.err)).text
 
 
 @cache

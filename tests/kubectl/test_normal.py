@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kubectl import recordings
-from tests.kubectl.normal import normal
+from tests.kubectl.normal import normal, without_sentences
 from tests.kubectl.recordings import Said
 from tests.kubectl.table import Case
 
@@ -32,6 +32,66 @@ OTHER = {
     "a missing end of line": ("one\n", "one"),
     "an address that is missing": ("IP:  10.0.0.1\n", "IP:  <none>\n"),
 }
+
+
+SAME_ERROR = {
+    "the sentence of a bad request": (
+        'Error from server (BadRequest): error when creating "STDIN": json: cannot unmarshal array into Go value\n',
+        'Error from server (BadRequest): error when creating "STDIN": the body must be an object\n',
+    ),
+    "what a cause says beside its path and problem": (
+        'The Pod "a" is invalid: \n* spec: Forbidden: no\n@@ -1 +1 @@\n- x\n* spec.a: Invalid value: 1: no\n',
+        'The Pod "a" is invalid: \n* spec: Forbidden: immutable\n* spec.a: Invalid value: 1: must be 2\n',
+    ),
+    "why something is forbidden": (
+        'Error from server (Forbidden): pods "a" is forbidden: error looking up service account\n',
+        'Error from server (Forbidden): pods "a" is forbidden: no such account\n',
+    ),
+    "a suggestion": ('Warning: unknown field "a.b"\n', 'Warning: unknown field "a.b", did you mean "c"?\n'),
+}
+OTHER_ERROR = {
+    "the reason": ("Error from server (BadRequest): x\n", "Error from server (Conflict): x\n"),
+    "that there is a reason": ("Error from server: x\n", "Error from server (BadRequest): x\n"),
+    "the file": (
+        'Error from server (BadRequest): error when creating "a": x\n',
+        'Error from server (BadRequest): error when creating "b": x\n',
+    ),
+    "the path of a cause": (
+        'The Pod "a" is invalid: spec.x: Invalid value: 1: y\n',
+        'The Pod "a" is invalid: spec.y: Invalid value: 1: y\n',
+    ),
+    "the problem of a cause": (
+        'The Pod "a" is invalid: spec.x: Invalid value: 1: y\n',
+        'The Pod "a" is invalid: spec.x: Required value\n',
+    ),
+    "a cause more": (
+        'The Pod "a" is invalid: \n* spec.x: Required value\n',
+        'The Pod "a" is invalid: \n* spec.x: Required value\n* spec.y: Required value\n',
+    ),
+    "the cause of a patch": ("The request is invalid: patch: Invalid value: x\n", "The request is invalid: x\n"),
+    "an unknown field": (
+        'Error from server (BadRequest): strict decoding error: unknown field "a"\n',
+        'Error from server (BadRequest): strict decoding error: unknown field "b"\n',
+    ),
+    "what is not found": (
+        'Error from server (NotFound): pods "a" not found\n',
+        'Error from server (NotFound): pods "b" not found\n',
+    ),
+    "a line of kubectl after it": (
+        'The Pod "a" is invalid: spec.x: Required value\nerror: one\n',
+        'The Pod "a" is invalid: spec.x: Required value\nerror: two\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_ERROR.values(), ids=SAME_ERROR)
+def test_sentences_of_the_server_are_not_compared(one: str, other: str) -> None:
+    assert without_sentences(one) == without_sentences(other)
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_ERROR.values(), ids=OTHER_ERROR)
+def test_reasons_paths_and_problems_are_compared(one: str, other: str) -> None:
+    assert without_sentences(one) != without_sentences(other)
 
 
 @pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
