@@ -14,7 +14,7 @@ from paceline.controllers.gc.garbage_collector import ObjectRef
 from paceline.controllers.job import reconciler as control_jobs
 from paceline.errors import NotFound
 from paceline.host.cluster_clock import ClusterClock
-from paceline.model.job_status import Phase
+from paceline.model.job_status import JobStatus, Phase
 from paceline.node import agent
 from paceline.node.lifecycle import decide as node_decide
 from paceline.plan.garbage_collection import Standing, standing_of
@@ -32,6 +32,11 @@ def replace_rule(patch: pytest.MonkeyPatch, name: str, rule: Callable[..., Any])
         changed = tuple(rule if each.__name__ == name else each for each in getattr(plan_decide, table))
         patch.setattr(plan_decide, table, changed)
     assert rule in (*plan_decide.RULES, *plan_decide.AMENDMENTS)
+
+
+def without_restarts(status: JobStatus) -> JobStatus:
+    """A status that has forgotten every restart."""
+    return replace(status, replicas=tuple(replace(record, restarts=0) for record in status.replicas))
 
 
 def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
@@ -58,7 +63,7 @@ def restarts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     restarted = restart.restarted
 
     def uncounted(status: Any, *rest: Any) -> Any:
-        return replace(restarted(status, *rest), backoff_count=0, role_restarts={})
+        return without_restarts(restarted(status, *rest))
 
     patch.setattr(restart, "restarted", uncounted)
 
@@ -131,7 +136,7 @@ def a_pause_forgets_how_often_a_job_was_tried(patch: pytest.MonkeyPatch) -> None
 
     def forgetful(view: Any, now: Any) -> Any:
         plan = pause(view, now)
-        return plan and replace(plan, status=replace(plan.status, attempt=0, backoff_count=0))
+        return plan and replace(plan, status=without_restarts(replace(plan.status, attempt=0)))
 
     replace_rule(patch, "pause", forgetful)
 

@@ -32,7 +32,8 @@ def test_a_pod_that_is_deleted_while_its_gang_waits_is_made_again_and_the_gang_r
         await until(is_remade)
         await cluster.client().delete(where(job), ("default", "first"))
         over = await phase_becomes(cluster, PYTORCH, "later", "Running")
-        assert (over["status"]["backoffCount"], over["status"]["releases"]) == (0, {"worker-1": 1})
+        attempts = {each["replica"]: each.get("attempt", 0) for each in over["status"]["replicaRecords"]}
+        assert (over["status"]["backoffCount"], attempts) == (0, {"worker-0": 0, "worker-1": 1})
         told = await told_of(cluster, {over["metadata"]["uid"]})
         assert [each["count"] for each in told if each["reason"] == "Remade"] == [1]
 

@@ -107,7 +107,7 @@ def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Gang:
             for member in members
         )
     remark = NOTHING_KEPT if spec.source is not None and spec.output is None else ""
-    gang = replace(gang, members=members, success_note=remark, left=tuple(_scaled_down(gang, spec, site)))
+    gang = replace(gang, members=members, success_note=remark, scaled_down=tuple(_scaled_down(gang, spec, site)))
     if spec.source is None or spec.source.git is None:
         return gang
     if commit := pinned(spec.source.git) or site.commit:
@@ -119,7 +119,7 @@ def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Gang:
 def _scaled_down(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Iterator[Member]:
     """Yield the members that were scaled down and whose output is uploaded; they have the template of their role."""
     places = {member.place for member in gang.members}
-    for place in site.left:
+    for place in site.scaled_down:
         like = next((member for member in gang.members if member.place.role == place.role), gang.members[0])
         keeping = (
             spec.output and _output(_PodContext(site=site, place=place, template=like.template), spec.output).keeping

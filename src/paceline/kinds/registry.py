@@ -195,7 +195,7 @@ def expand(
     *,
     is_resumed: bool = False,
     commit: str = "",
-    left: tuple[ReplicaId, ...] = (),
+    scaled_down: tuple[ReplicaId, ...] = (),
 ) -> tuple[JobNaming, Gang]:
     """Return a valid job as a gang, independent of its framework; `commit` is the resolved commit of its code."""
     kind, spec = read(obj)
@@ -206,7 +206,7 @@ def expand(
         ports=ports,
         is_resumed=is_resumed,
         commit=commit,
-        left=left,
+        scaled_down=scaled_down,
     )
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)

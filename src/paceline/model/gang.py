@@ -129,7 +129,7 @@ class Gang:
     # A note for the author, shown when the job has succeeded.
     success_note: str = ""
     # Members that were scaled down, and may have output that is not uploaded yet; they have no pods.
-    left: tuple[Member, ...] = ()
+    scaled_down: tuple[Member, ...] = ()
     # The queue of its pods and their priority there; without a queue, the default scheduler decides.
     queue: str = ""
     priority: int = 0
@@ -165,7 +165,7 @@ class JobNaming:
     # The resolved commit of the code, once it is known.
     commit: str = ""
     # Replicas that were scaled down, and may have output that is not uploaded yet.
-    left: tuple[ReplicaId, ...] = ()
+    scaled_down: tuple[ReplicaId, ...] = ()
 
     def pod(self, place: ReplicaId, attempt: int = 0) -> str:
         """Return the pod name of an attempt; later attempts have their number as a suffix."""

@@ -10,6 +10,7 @@ from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.apimachinery.untrusted import counts, untrusted
 from paceline.model.condition import Fact
 from paceline.model.gang import ReplicaId
+from paceline.model.replica_record import ReplicaRecord
 
 
 class Phase(StrEnum):
@@ -27,23 +28,6 @@ class Phase(StrEnum):
     def is_final(self) -> bool:
         """Whether a job in this phase has ended."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)
-
-
-class ReplicaPhase(StrEnum):
-    """The phase of one attempt of a replica: that of its pod, or the time before and after it."""
-
-    CREATING = "Creating"
-    PENDING = "Pending"
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    UNKNOWN = "Unknown"
-    DELETED = "Deleted"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether an attempt in this phase has terminated."""
-        return self in (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED)
 
 
 class ConditionType(StrEnum):
@@ -112,24 +96,16 @@ class JobStatus:
 
     phase: Phase = Phase.PENDING
     observed_generation: int = 0
-    # Attempts of the whole gang, from 0, and additional attempts of single replicas.
+    # How often the whole gang was started again.
     attempt: int = 0
-    member_attempts: Mapping[str, int] = field(default_factory=dict)
-    # Attempt numbers that a replica skips, so that its next pod has a new name: it was scaled down, disappeared without
-    # a restart, or had fewer attempts than others when the whole gang restarted.
-    releases: Mapping[str, int] = field(default_factory=dict)
-    # Replicas that were scaled down, and whose output may not be uploaded yet.
-    left: tuple[ReplicaId, ...] = ()
-    backoff_count: int = 0
-    role_restarts: Mapping[str, int] = field(default_factory=dict)
+    # Every replica of the job, also those that were scaled down: the members first, in their order.
+    replicas: tuple[ReplicaRecord, ...] = ()
     # No pod is created before this time: the back-off after a failure.
     start_after: datetime | None = None
     start_time: datetime | None = None
     # When all members were first running since the job was created or resumed.
     running_time: datetime | None = None
     completion_time: datetime | None = None
-    # Replicas whose last attempt was OOM-killed, with the memory limit it had.
-    memory_kills: Mapping[str, str] = field(default_factory=dict)
     # The last restart request that was fulfilled.
     restart_granted: str = ""
     # How often the job was restarted without using its budget (pause, new size, user request), and the duration of
@@ -142,7 +118,7 @@ class JobStatus:
     conditions: tuple[Condition, ...] = ()
     waiting: str = ""
     failure: Failure | None = None
-    # `tasks` and `aggregate` are computed from the pods in every reconciliation, in wire form.
+    # T9k's tables of replicas in wire form: rendered from records and pods for readers, never read by a decision.
     tasks: tuple[Mapping[str, Any], ...] = ()
     aggregate: Mapping[str, int] = field(default_factory=dict)
     # The size of an elastic job: running and desired replicas.
@@ -155,6 +131,25 @@ class JobStatus:
     # Written by another controller about the job's TensorBoard, and preserved.
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def backoff_count(self) -> int:
+        """How many restarts of all replicas count."""
+        return sum(record.restarts for record in self.replicas)
+
+    @property
+    def role_restarts(self) -> dict[str, int]:
+        """How many restarts count for each role that had any."""
+        counted: dict[str, int] = {}
+        for record in self.replicas:
+            if record.restarts:
+                counted[record.place.role] = counted.get(record.place.role, 0) + record.restarts
+        return counted
+
+    @property
+    def scaled_down(self) -> tuple[ReplicaId, ...]:
+        """The replicas that were scaled down and may have output that is not uploaded yet."""
+        return tuple(sorted(record.place for record in self.replicas if record.has_output))
+
     def condition(self, kind: ConditionType) -> Condition | None:
         """Return the condition of a type, or None."""
         return next((condition for condition in self.conditions if condition.type is kind), None)
@@ -166,15 +161,11 @@ class JobStatus:
     def to_wire(self) -> dict[str, Any]:
         """Return the wire form; empty fields are omitted, so that a reader can test for their presence."""
         optional: dict[str, Any] = {
-            "memberAttempts": dict(self.member_attempts),
-            "releases": dict(self.releases),
-            "left": [str(place) for place in self.left],
-            "roleRestarts": dict(self.role_restarts),
+            "replicaRecords": [record.to_wire() for record in self.replicas],
             "startAfter": self.start_after and to_wire_micro(self.start_after),
             "startTime": self.start_time and to_wire(self.start_time),
             "runningTime": self.running_time and to_wire(self.running_time),
             "completionTime": self.completion_time and to_wire(self.completion_time),
-            "memoryKills": dict(self.memory_kills),
             "restartGranted": self.restart_granted,
             "resumes": self.resumes,
             "pausedSeconds": self.paused_seconds,
@@ -209,16 +200,11 @@ class JobStatus:
             phase=Phase(phase) if phase in _PHASES else Phase.UNKNOWN,
             observed_generation=int(wire.get("observedGeneration") or 0),
             attempt=int(wire.get("attempt") or 0),
-            member_attempts=counts(wire.get("memberAttempts")),
-            backoff_count=int(wire.get("backoffCount") or 0),
-            releases=counts(wire.get("releases")),
-            left=tuple(ReplicaId.named(name) for name in wire.get("left") or ()),
-            role_restarts=counts(wire.get("roleRestarts")),
+            replicas=tuple(ReplicaRecord.from_wire(record) for record in wire.get("replicaRecords") or ()),
             start_after=_moment(wire, "startAfter"),
             start_time=_moment(wire, "startTime"),
             running_time=_moment(wire, "runningTime"),
             completion_time=_moment(wire, "completionTime"),
-            memory_kills=dict(wire.get("memoryKills") or {}),
             restart_granted=str(wire.get("restartGranted") or ""),
             resumes=int(wire.get("resumes") or 0),
             paused_seconds=int(wire.get("pausedSeconds") or 0),

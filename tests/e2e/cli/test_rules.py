@@ -157,7 +157,7 @@ def test_a_job_of_which_nobody_says_anything_is_tried_again_and_then_fails(clust
     over = becomes(cluster, "hangs", "Failed", attempt=1)
     shown = cluster.paceline("describe", "hangs").out
 
-    assert (over["backoffCount"], over["roleRestarts"]) == (1, {"worker": 1})
+    assert (over["backoffCount"], [each["restartCount"] for each in over["tasks"]]) == (1, [1])
     failed = next(each for each in over["conditions"] if each["type"] == "Failed")
     assert failed["reason"] == "Stalled"
     assert "for more than 2 seconds" in failed["message"]

@@ -15,7 +15,7 @@ from paceline.model.job_status import JobStatus
 STATUSES = (AppStatus, JobStatus, RecordStatus, ServiceStatus)
 FIELDS = sorted(
     {"phase", "tasks", "ending", "job", "metrics", "pod", "lastActivity", "startAfter", "startTime", "ports", "source"}
-    | {"conditions", "failure", "errands", "memberAttempts", "history", "updated", "revision", "aggregate", "elastic"}
+    | {"conditions", "failure", "errands", "replicaRecords", "history", "updated", "revision", "aggregate", "elastic"}
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 JSON = st.recursive(

@@ -6,6 +6,7 @@ import pytest
 
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Condition, ConditionType, Failure, JobStatus, Phase
+from paceline.model.replica_record import ContainerState, ReplicaPhase, ReplicaRecord
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 
@@ -14,15 +15,26 @@ FULL = JobStatus(
     phase=Phase.RUNNING,
     observed_generation=2,
     attempt=1,
-    member_attempts={"worker-1": 2},
-    releases={"worker-2": 1},
-    backoff_count=3,
-    role_restarts={"worker": 3},
+    replicas=(
+        ReplicaRecord(place=ReplicaId("worker", 0), uid="u0", phase=ReplicaPhase.RUNNING),
+        ReplicaRecord(
+            place=ReplicaId("worker", 1),
+            attempt=2,
+            restarts=3,
+            uid="u1",
+            phase=ReplicaPhase.FAILED,
+            containers=(ContainerState(name="pytorch", state="Terminated", exit_code=137, reason="OOMKilled"),),
+            stages=(ContainerState(name="paceline-output", state="Terminated", exit_code=0, message="2 files"),),
+            reason="Evicted",
+            message="the node was full",
+            oom_limit="512Mi",
+        ),
+        ReplicaRecord(place=ReplicaId("worker", 2), attempt=1, is_scaled_down=True, has_output=True),
+    ),
     start_after=NOW.replace(microsecond=250_000),
     start_time=NOW,
     running_time=NOW,
     completion_time=NOW,
-    memory_kills={"worker-1": "512Mi"},
     restart_granted="once",
     resumes=1,
     paused_seconds=60,
@@ -44,7 +56,6 @@ FULL = JobStatus(
     tensorboard={"action": "NOP", "ready": True},
     source={"commit": "0" * 40},
     errands={"resolve": 1},
-    left=(ReplicaId("worker", 2),),
     ending=ENDING,
 )
 
@@ -69,15 +80,27 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "phase": "Running",
         "observedGeneration": 2,
         "attempt": 1,
-        "memberAttempts": {"worker-1": 2},
-        "releases": {"worker-2": 1},
+        "replicaRecords": [
+            {"replica": "worker-0", "uid": "u0", "phase": "Running"},
+            {
+                "replica": "worker-1",
+                "attempt": 2,
+                "restarts": 3,
+                "uid": "u1",
+                "phase": "Failed",
+                "containers": [{"name": "pytorch", "state": "Terminated", "exitCode": 137, "reason": "OOMKilled"}],
+                "stages": [{"name": "paceline-output", "state": "Terminated", "exitCode": 0, "message": "2 files"}],
+                "reason": "Evicted",
+                "message": "the node was full",
+                "oomLimit": "512Mi",
+            },
+            {"replica": "worker-2", "attempt": 1, "phase": "Creating", "scaledDown": True, "hasOutput": True},
+        ],
         "backoffCount": 3,
-        "roleRestarts": {"worker": 3},
         "startAfter": "2030-01-01T12:30:00.250000Z",
         "startTime": "2030-01-01T12:30:00Z",
         "runningTime": "2030-01-01T12:30:00Z",
         "completionTime": "2030-01-01T12:30:00Z",
-        "memoryKills": {"worker-1": "512Mi"},
         "restartGranted": "once",
         "resumes": 1,
         "pausedSeconds": 60,
@@ -107,9 +130,13 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "tensorboard": {"action": "NOP", "ready": True},
         "source": {"commit": "0" * 40},
         "errands": {"resolve": 1},
-        "left": ["worker-2"],
         "ending": ENDING,
     }
+
+
+def test_restarts_are_counted_once_per_replica():
+    assert (FULL.backoff_count, FULL.role_restarts) == (3, {"worker": 3})
+    assert FULL.scaled_down == (ReplicaId("worker", 2),)
 
 
 def test_what_is_empty_is_not_there():

@@ -304,16 +304,16 @@ def test_a_bucket_has_a_claim_of_its_own_for_each_member_unless_there_are_none_t
 
 def test_who_left_when_the_job_shrank_is_copied_for_like_those_who_stay():
     job = generic(output={"bucket": BUCKET})
-    whole, shrunk = gang_of(job), gang_of(job, left=(ReplicaId("worker", 7), ReplicaId("worker", 0)))
-    (member,) = shrunk.left
+    whole, shrunk = gang_of(job), gang_of(job, scaled_down=(ReplicaId("worker", 7), ReplicaId("worker", 0)))
+    (member,) = shrunk.scaled_down
     words = member.keeping.flush["spec"]["containers"][0]["command"]
     volumes = {each["name"]: each for each in member.keeping.flush["spec"]["volumes"]}
 
-    assert (whole.left, member.place, shrunk.members) == ((), ReplicaId("worker", 7), whole.members)
+    assert (whole.scaled_down, member.place, shrunk.members) == ((), ReplicaId("worker", 7), whole.members)
     assert words[words.index("--prefix") + 1] == "demo/worker-7"
     assert volumes["paceline-output"]["persistentVolumeClaim"]["claimName"].endswith("-worker-7-output")
-    assert gang_of(generic(output={"claim": "c"}), left=(ReplicaId("worker", 7),)).left == ()
-    assert gang_of(generic(input={"claim": "c"}), left=(ReplicaId("worker", 7),)).left == ()
+    assert gang_of(generic(output={"claim": "c"}), scaled_down=(ReplicaId("worker", 7),)).scaled_down == ()
+    assert gang_of(generic(input={"claim": "c"}), scaled_down=(ReplicaId("worker", 7),)).scaled_down == ()
 
 
 def test_a_sidecar_has_time_for_its_last_copy():

@@ -6,9 +6,9 @@ import pytest
 
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import ConditionType, Failure, JobStatus, Phase
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.decide import decide
-from paceline.plan.job.snapshot import ContainerState
-from tests.unit.plan.worlds import NOW, REPLICA, SITE, after, gang, obeyed, places, pod, seen, then
+from tests.unit.plan.worlds import NOW, REPLICA, SITE, after, gang, numbers, obeyed, places, pod, seen, then
 
 P, R, S, F = Phase.PENDING, Phase.RUNNING, Phase.SUCCEEDED, Phase.FAILED
 A, B = places(2)
@@ -18,7 +18,7 @@ NEVER = gang(2, restart="Never")
 NEVER_ALONE = gang(2, restart="Never", scope=REPLICA)
 KEEP = gang(2, clean_up=CleanUp.NONE)
 TIDY = gang(2, clean_up=CleanUp.UNFINISHED)
-SPENT = {"backoff_count": 3, "attempt": 3}
+SPENT = {"restarts": 3, "attempt": 3}
 RUNNING = {"phase": R, "start_time": NOW}
 
 # What is seen → phase, pods to create, pods to delete.
@@ -118,7 +118,7 @@ class TestRestarting:
         later = decide(then(world, plan, "Running", ""), after(1))
 
         assert plan.delete == ()
-        assert plan.status.member_attempts == {"worker-1": 1}
+        assert numbers(plan.status) == {"worker-1": 1}
         assert [(new.place, new.attempt) for new in later.create] == [(B, 1)]
         assert later.status.phase is R
 
@@ -141,14 +141,14 @@ class TestRestarting:
         always = gang(2, restart=["Never", "Always"], scope=REPLICA)
         plan = decide(seen("Running", "Succeeded", of=always), NOW)
 
-        assert plan.status.member_attempts == {"worker-1": 1}
+        assert numbers(plan.status) == {"worker-1": 1}
         assert [(told.reason, told.is_warning) for told in plan.events][-1] == ("Restarting", False)
 
     def test_a_leader_under_always_has_not_succeeded_while_restarts_are_left(self):
         always = gang(1, restart="Always", scope=REPLICA)
 
         assert decide(seen("Succeeded", of=always), NOW).status.phase is P
-        assert decide(seen("Succeeded", of=always, backoff_count=3), NOW).status.phase is S
+        assert decide(seen("Succeeded", of=always, restarts=3), NOW).status.phase is S
 
     def test_in_a_gang_always_does_not_throw_work_away(self):
         always = gang(2, restart="Always")

@@ -6,10 +6,11 @@ import pytest
 
 from paceline.model.gang import CleanUp, OutputUpload
 from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.auxiliary_pods import template_of
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import AuxiliaryPod
-from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, ContainerState, PodPhase
+from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, places, pod, seen
 
 SIDECAR = "paceline-output"

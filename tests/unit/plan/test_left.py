@@ -20,7 +20,7 @@ def crew(size, *, left=(), scope=REPLICA, has_claim=True):
     made = keepers(2, scope=scope, has_claim=has_claim, success=((A,),), failure=((A,),))
     gone = tuple(replace(made.members[1], place=place) for place in left)
     least = 1 if scope is REPLICA else None
-    return replace(made, members=made.members[:size], left=gone, is_elastic=True, least=least)
+    return replace(made, members=made.members[:size], scaled_down=gone, is_elastic=True, least=least)
 
 
 def shrunk(word="Running", stages=COPYING, **rules):
@@ -30,7 +30,7 @@ def shrunk(word="Running", stages=COPYING, **rules):
     grown = obeyed(world, replace(decide(world, NOW), create=()))
     plan = decide(replace(grown, gang=crew(1, **rules)), after(1))
     status = JobStatus.from_wire(plan.status.to_wire())
-    return replace(grown, gang=crew(1, left=status.left, **rules), status=status)
+    return replace(grown, gang=crew(1, left=status.scaled_down, **rules), status=status)
 
 
 def left_by(world, *pods, errands=()):
@@ -47,21 +47,21 @@ def passed(world, seconds):
 @pytest.mark.parametrize("scope", [REPLICA, GANG])
 def test_a_copy_that_shrinking_cut_short_is_made_by_another_pod_before_the_job_ends(scope):
     world = shrunk(scope=scope)
-    assert world.status.left == (B,)
+    assert world.status.scaled_down == (B,)
 
     first, world = passed(left_by(world), 10)
     second, world = passed(world, 11)
     last, _ = passed(replace(world, auxiliary_pods=(errand("Succeeded", place=B),)), 12)
 
     assert (first.status.phase.is_final, second.auxiliary_pods) == (False, (FLUSH,))
-    assert (last.status.phase, last.status.left, last.events[-1].reason) == (Phase.SUCCEEDED, (), "Succeeded")
+    assert (last.status.phase, last.status.scaled_down, last.events[-1].reason) == (Phase.SUCCEEDED, (), "Succeeded")
 
 
 def test_what_its_own_sidecar_copied_is_not_copied_again():
     world = shrunk()
     leaving = replace(pod(B, "Failed 143"), stages=KEPT, is_deleting=True)
     plan, world = passed(replace(world, pods=(world.pods[0], leaving)), 5)
-    assert plan.status.left == ()
+    assert plan.status.scaled_down == ()
 
     assert decide(left_by(world), after(10)).status.phase is Phase.SUCCEEDED
 
@@ -85,21 +85,21 @@ def test_what_nobody_can_copy_any_more_is_told():
 
 
 def test_one_that_left_before_it_began_has_written_nothing():
-    assert shrunk("Pending").status.left == ()
+    assert shrunk("Pending").status.scaled_down == ()
 
 
 def test_a_cut_copy_counts_as_none():
     world = shrunk()
     leaving = replace(pod(B, "Failed 143"), stages=CUT, is_deleting=True)
 
-    assert decide(replace(world, pods=(world.pods[0], leaving)), after(5)).status.left == (B,)
+    assert decide(replace(world, pods=(world.pods[0], leaving)), after(5)).status.scaled_down == (B,)
 
 
 def test_whoever_comes_back_looks_after_the_output_again():
     world = shrunk()
     plan = decide(replace(world, gang=crew(2), pods=world.pods[:1]), after(5))
 
-    assert plan.status.left == ()
+    assert plan.status.scaled_down == ()
 
 
 def test_a_job_that_ends_as_it_shrinks_waits_for_a_pass_that_knows_how_to_copy():
@@ -108,7 +108,7 @@ def test_a_job_that_ends_as_it_shrinks_waits_for_a_pass_that_knows_how_to_copy()
     done = left_by(replace(grown, gang=crew(1)))
     first, world = passed(done, 1)
     again = decide(world, after(1))
-    known = decide(replace(world, gang=crew(1, left=world.status.left)), after(1))
+    known = decide(replace(world, gang=crew(1, left=world.status.scaled_down)), after(1))
 
     assert (first.status.phase.is_final, first.wake_at) == (False, after(1))
     assert (again.auxiliary_pods, again.wake_at) == ((), after(1))
@@ -121,7 +121,7 @@ def test_jobs_whose_output_nobody_copies_write_nothing_down():
     grown = obeyed(world, replace(decide(world, NOW), create=()))
     smaller = replace(bare, members=bare.members[:1])
 
-    assert decide(replace(grown, gang=smaller), after(1)).status.left == ()
+    assert decide(replace(grown, gang=smaller), after(1)).status.scaled_down == ()
 
 
 def test_a_place_is_found_by_its_name():

@@ -6,8 +6,9 @@ import pytest
 
 from paceline.model.gang import Member
 from paceline.model.job_status import ConditionType, JobStatus, Phase
+from paceline.model.replica_record import ContainerState
+from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from paceline.plan.job.snapshot import ContainerState
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -22,6 +23,10 @@ def crew(workers=2, *, limit="512Mi", **rules):
     return replace(made, members=members)
 
 
+def limits(status):
+    return {str(record.place): record.oom_limit for record in status.replicas if record.oom_limit}
+
+
 def killed(place, attempt):
     told = ContainerState(name="main", state="Terminated", exit_code=137, reason="OOMKilled")
     return pod(place, "Failed 137", attempt=attempt, containers=(told,))
@@ -33,7 +38,7 @@ def life(of, *ends):
     for turn, end in enumerate(ends):
         if plan is not None:
             world = then(world, plan, "Running", "")
-        tried = world.status.attempt + world.status.member_attempts.get("worker-1", 0)
+        tried = attempt_of(world.status, B)
         ended = killed(B, tried) if end == "killed" else pod(B, end, attempt=tried)
         others = tuple(each for each in world.pods if each.place != B)
         # What a stopped controller leaves behind is the wire form.
@@ -101,7 +106,7 @@ def test_a_kill_of_another_member_is_its_first():
     second = decide(replace(later, pods=(killed(A, 1), pod(B, "Running", attempt=1))), after(100))
 
     assert (second.status.phase, second.status.backoff_count) == (Phase.PENDING, 2)
-    assert second.status.memory_kills == {"worker-0": "512Mi", "worker-1": "512Mi"}
+    assert limits(second.status) == {"worker-0": "512Mi", "worker-1": "512Mi"}
 
 
 def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
@@ -112,7 +117,7 @@ def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
     )
     beside = ContainerState(name="beside", state="Terminated", exit_code=137, reason="OOMKilled")
     world = replace(
-        seen("Running", "", of=replace(of, members=members), memory_kills={"worker-1": "512Mi"}),
+        seen("Running", "", of=replace(of, members=members), oom_limits={"worker-1": "512Mi"}),
         pods=(pod(A, "Running"), pod(B, "Failed 137", containers=(beside,))),
     )
 
@@ -122,9 +127,9 @@ def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
 def test_a_container_that_somebody_else_put_into_the_pod_has_no_limit_of_ours():
     injected = ContainerState(name="proxy", state="Terminated", exit_code=137, reason="OOMKilled")
     world = replace(
-        seen("Running", "", of=crew(), memory_kills={"worker-1": "512Mi"}),
+        seen("Running", "", of=crew(), oom_limits={"worker-1": "512Mi"}),
         pods=(pod(A, "Running"), pod(B, "Failed 137", containers=(injected,))),
     )
     plan = decide(world, NOW)
 
-    assert (plan.status.phase, plan.status.memory_kills) == (Phase.PENDING, {})
+    assert (plan.status.phase, limits(plan.status)) == (Phase.PENDING, {})

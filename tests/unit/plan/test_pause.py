@@ -96,11 +96,11 @@ def test_a_paused_status_without_its_condition_resumes_too():
 class TestRestartWish:
     """Rule restart: each new text of the annotation is one restart, which counts for nothing."""
 
-    WORLD = seen("Running", "Running", backoff_count=3, attempt=3, **RUNNING)
+    WORLD = seen("Running", "Running", restarts=3, attempt=3, **RUNNING)
 
     def test_who_waits_before_the_next_try_waits_no_longer(self):
         """The pause after failures may be five minutes, and somebody says that it is time."""
-        world = seen("Failed", "Running", backoff_count=2, attempt=2)
+        world = seen("Failed", "Running", restarts=2, attempt=2)
         waits = decide(world, NOW)
         held, wished = (decide(then(world, waits, restart_request=wish), after(1)) for wish in ("", "now"))
 

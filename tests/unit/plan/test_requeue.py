@@ -11,7 +11,7 @@ from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
 from paceline.plan.scheduling.preemption import MESSAGE, needs_delete, new_mark, rest_of
 from tests.unit.plan.test_room import pod as a_pod
-from tests.unit.plan.worlds import NOW, REPLICA, after, gang, obeyed, seen
+from tests.unit.plan.worlds import NOW, REPLICA, after, gang, numbers, obeyed, seen
 
 WHY = f"{MESSAGE} (default/urgent-worker-0)"
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}
@@ -24,20 +24,21 @@ def world(*members, marked=(0, 1), of=None, **status):
     return replace(made, pods=tuple(pods))
 
 
-# What is seen → pods to delete, attempt, places given up.
+BOTH = {"worker-0": 1, "worker-1": 1}
+# What is seen → pods to delete, attempt of the gang, attempts of its members.
 CASES = {
-    "that runs": (("Running", "Running"), {}, 2, 1, {}),
-    "one of which has ended by the signal": (("Failed 143", "Running"), {}, 1, 1, {}),
-    "all of which have": (("Failed 143", "Failed 137"), {}, 0, 1, {}),
-    "one of which alone is marked begins anew as a whole": (("Running", "Running"), {"marked": (1,)}, 2, 1, {}),
-    "with no restarts left": (("Failed 1", "Running"), {"of": gang(2, backoff_limit=0)}, 1, 1, {}),
-    "that is never restarted": (("Failed 1", "Running"), {"of": gang(2, restart="Never")}, 1, 1, {}),
+    "that runs": (("Running", "Running"), {}, 2, 1, BOTH),
+    "one of which has ended by the signal": (("Failed 143", "Running"), {}, 1, 1, BOTH),
+    "all of which have": (("Failed 143", "Failed 137"), {}, 0, 1, BOTH),
+    "one of which alone is marked begins anew as a whole": (("Running", "Running"), {"marked": (1,)}, 2, 1, BOTH),
+    "with no restarts left": (("Failed 1", "Running"), {"of": gang(2, backoff_limit=0)}, 1, 1, BOTH),
+    "that is never restarted": (("Failed 1", "Running"), {"of": gang(2, restart="Never")}, 1, 1, BOTH),
     "whose members restart alone": (
         ("Running", "Running"),
         {"of": gang(2, scope=REPLICA)},
         2,
         0,
-        {"worker-0": 1, "worker-1": 1},
+        BOTH,
     ),
     "whose member alone is marked": (
         ("Running", "Running"),
@@ -49,12 +50,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("members", "more", "deleted", "attempt", "releases"), CASES.values(), ids=CASES)
-def test_x14_a_job(members, more, deleted, attempt, releases):
+@pytest.mark.parametrize(("members", "more", "deleted", "attempt", "attempts"), CASES.values(), ids=CASES)
+def test_x14_a_job(members, more, deleted, attempt, attempts):
     plan = decide(world(*members, **more), NOW)
 
     assert (len(plan.delete), plan.create) == (deleted, ())
-    assert (plan.status.attempt, plan.status.releases) == (attempt, releases)
+    assert (plan.status.attempt, numbers(plan.status)) == (attempt, attempts)
     assert (plan.status.backoff_count, plan.status.start_after, plan.status.failure) == (0, None, None)
     assert plan.status.waiting == plan.status.preempted == WHY
     (told,) = [each for each in plan.events if each.reason == "Preempted"]
@@ -89,7 +90,7 @@ def test_x14_a_job_of_which_all_go_that_still_ran_is_pending():
     of = gang(2, scope=REPLICA, success=())
     plan = decide(world("Succeeded", "Running", of=of, marked=(0, 1)), NOW)
 
-    assert (plan.status.phase, plan.status.releases) == (Phase.PENDING, {"worker-1": 1})
+    assert (plan.status.phase, numbers(plan.status)) == (Phase.PENDING, {"worker-1": 1})
 
 
 def test_x14_success_is_success_also_when_others_want_the_room():

@@ -7,10 +7,10 @@ import pytest
 
 from paceline.model.gang import Member, ReplicaId, RestartPolicy
 from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.attempts import attempt_of, current_attempts
 from paceline.plan.job.decide import decide
 from paceline.plan.job.restart_policy import backoff_after, evaluate
-from paceline.plan.job.snapshot import ContainerState
 from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -127,7 +127,7 @@ def test_the_wait_doubles_up_to_five_minutes():
 
 
 def test_the_wait_is_the_same_for_the_next_controller():
-    world = seen("Failed", "Running", backoff_count=2, attempt=2)
+    world = seen("Failed", "Running", restarts=2, attempt=2)
 
     assert decide(world, NOW).status.start_after == after(4)
 
@@ -181,7 +181,7 @@ def test_who_is_tried_again(crew, attempts, deletes):
 
 def test_a_wait_outlives_the_controller():
     """Rule back-off: what the next controller reads is the wire form, to the fraction of a second."""
-    world = seen("Failed", "Running", of=gang(2, backoff_limit=9), backoff_count=4, attempt=4)
+    world = seen("Failed", "Running", of=gang(2, backoff_limit=9), restarts=4, attempt=4)
     plan = decide(world, after(0.25))
     last = JobStatus.from_wire(plan.status.to_wire())
     later = then(world, replace(plan, status=last))

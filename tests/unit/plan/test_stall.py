@@ -6,9 +6,10 @@ import pytest
 
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import ConditionType, Phase
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.snapshot import ContainerState, LogActivity
+from paceline.plan.job.snapshot import LogActivity
 from tests.unit.plan.worlds import GANG, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)

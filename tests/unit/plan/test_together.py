@@ -12,7 +12,7 @@ from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, obeyed, plac
 A, B, C = places(3)
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}
 # One member has come back alone twice, and one was given up once: no two have the same number of tries.
-UNEVEN = {"member_attempts": {"worker-1": 2}, "releases": {"worker-2": 1}, "backoff_count": 2}
+UNEVEN = {"attempts": {"worker-1": 2, "worker-2": 1}, "restarts": {"worker-1": 2}}
 EMPTY = ("", "", "")
 
 
@@ -77,7 +77,7 @@ def test_who_is_done_does_not_come_back_and_is_not_waited_for():
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_who_preemption_a_moment_later_joins_those_who_wait_already(is_made):
+def test_who_is_preempted_a_moment_later_joins_those_who_wait_already(is_made):
     """The scheduler marks one pod after the other, and a job may be looked at in between."""
     world = marked(seen("Running", "Running", "Running", of=crew(), **RUNNING), A)
     world = obeyed(world, decide(world, NOW))

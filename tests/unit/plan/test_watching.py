@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from paceline.model.job_status import Phase
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from paceline.plan.job.snapshot import ContainerState
 from tests.unit.kinds.manifests import gang_of, generic, replica, tensorflow, trainer
 from tests.unit.plan.worlds import NOW, after, obeyed, places, pod, seen, then
 
@@ -44,7 +44,7 @@ def test_a_watcher_that_fails_is_tried_again_alone():
 
 
 def test_a_worker_that_fails_begins_anew_with_its_watcher():
-    world = seen("Failed", "Running", "Running", of=crew(), member_attempts={"evaluator-0": 2}, **RUNNING)
+    world = seen("Failed", "Running", "Running", of=crew(), attempts={"evaluator-0": 2}, **RUNNING)
     plan = decide(world, NOW)
     back = decide(obeyed(world, plan), after(1))
 
@@ -87,7 +87,7 @@ def test_a_watcher_that_is_deleted_before_it_ran_is_made_again_whatever_its_poli
 
 
 def test_workers_that_are_not_made_yet_are_placed_together_though_their_watcher_was_made_twice():
-    world = seen("", "", "Running", of=crew(), member_attempts={"evaluator-0": 1})
+    world = seen("", "", "Running", of=crew(), attempts={"evaluator-0": 1})
 
     assert {(new.place, new.gang_size) for new in decide(world, NOW).create} == {(A, 3), (B, 3)}
 
@@ -98,8 +98,8 @@ def test_beside_parameter_servers_a_watcher_waits_for_room_with_all_who_begin():
         tensorflow(trainer("tensorflow"), *(trainer("tensorflow", role, 1) for role in ("ps", "evaluator")))
     )
     begun = {"worker-1": 1, "ps-0": 1, "evaluator-0": 1}
-    plan = decide(seen("Running", "", "", "", of=replace(trained, success=()), releases=begun), NOW)
-    done = decide(seen("Succeeded", "", "", "", of=replace(trained, success=()), releases=begun), NOW)
+    plan = decide(seen("Running", "", "", "", of=replace(trained, success=()), attempts=begun), NOW)
+    done = decide(seen("Succeeded", "", "", "", of=replace(trained, success=()), attempts=begun), NOW)
 
     assert [new.gang_size for new in plan.create] == [1, 1, 1]
     assert [new.gang_size for new in done.create] == [3, 3, 3]

@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope
-from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.model.job_status import JobStatus
+from paceline.model.replica_record import ContainerState, ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, attempt_of
 from paceline.plan.job.reporting import with_tasks
-from paceline.plan.job.snapshot import ContainerState, JobSnapshot, PodPhase, PodSnapshot
+from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SITE = JobNaming(job="demo", namespace="default", stem="demo-12345", ports={})
@@ -59,32 +60,51 @@ ASIDE = ("is_paused", "is_suspended", "created_at", "restart_request", "last_lin
 
 
 def seen(*members, of=None, older=(), **status):
-    """What a pass sees when each member is at its current attempt and `older` pods are still there."""
+    """What a pass sees when each member is at its current attempt and `older` pods are still there.
+
+    `attempts`, `restarts` and `oom_limits` give numbers by the name of a replica; `attempt` is that of all others.
+    """
     made = of or gang(len(members) or 2)
     aside = {"created_at": NOW, **{name: status.pop(name) for name in ASIDE if name in status}}
-    last = status.pop("status", None) or JobStatus(**status)
     words = [*members, *[""] * (len(made.members) - len(members))]
+    last = status.pop("status", None) or recorded(made, words, **status)
     pods = [
         pod(member.place, word, attempt=attempt_of(last, member.place))
         for member, word in zip(made.members, words, strict=True)
         if word not in ("", "gone")
     ]
-    rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
-    last = last if last.tasks else with_tasks(last, rows)
     return JobSnapshot(naming=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
 
 
-def _row(place, word, last):
+def recorded(of, words, *, attempts=None, restarts=None, oom_limits=None, **status):
     """The last status remembers only what has gone since: the rest is new to it."""
-    attempt = attempt_of(last, place)
-    is_known = word == "gone"
-    return ReplicaAttempt(
-        place=place,
-        attempt=attempt,
-        name=SITE.pod(place, attempt),
-        uid=f"uid-{place}-{attempt}" if is_known else "",
-        phase=ReplicaPhase.RUNNING if is_known else ReplicaPhase.CREATING,
+    first, attempts = status.get("attempt", 0), attempts or {}
+    restarts = restarts if isinstance(restarts, dict) else {str(of.leader): restarts or 0}
+    tries = tuple(
+        ReplicaAttempt(
+            place=member.place,
+            attempt=attempts.get(str(member.place), first),
+            name=SITE.pod(member.place, attempts.get(str(member.place), first)),
+            uid=f"uid-{member.place}-{attempts.get(str(member.place), first)}" if word == "gone" else "",
+            phase=ReplicaPhase.RUNNING if word == "gone" else ReplicaPhase.CREATING,
+        )
+        for member, word in zip(of.members, words, strict=True)
     )
+    last = with_tasks(JobStatus(**status), tries)
+    records = (
+        replace(
+            record,
+            restarts=restarts.get(str(record.place), 0),
+            oom_limit=(oom_limits or {}).get(str(record.place), ""),
+        )
+        for record in last.replicas
+    )
+    return last.but(replicas=tuple(records))
+
+
+def numbers(status):
+    """The attempt of every recorded replica that is not at its first one."""
+    return {str(record.place): record.attempt for record in status.replicas if record.attempt}
 
 
 def then(world, plan, *members, **changes):

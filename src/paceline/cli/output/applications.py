@@ -12,7 +12,7 @@ from paceline.cli.output.table import age, pairs, short, table
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
-from paceline.model.job_status import ReplicaPhase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.sdk.apps.app import AppRef, Revision, resources_of_app, status_of
 from paceline.sdk.apps.values import changed_values
 from paceline.sdk.client import Session

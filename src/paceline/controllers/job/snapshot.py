@@ -14,15 +14,9 @@ from paceline.kinds import registry
 from paceline.model import well_known_labels
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.job_status import JobStatus
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.snapshot import (
-    AuxiliaryPodSnapshot,
-    ContainerState,
-    JobSnapshot,
-    LogActivity,
-    PodPhase,
-    PodSnapshot,
-)
+from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, LogActivity, PodPhase, PodSnapshot
 from paceline.plan.scheduling.preemption import disruption_condition
 
 # What containers of ours are called, before and beside the author's.
@@ -70,13 +64,13 @@ class Reading:
             raise Invalid(faults)
         self._is_checked = True
         expanded, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
-        inputs = (status.ports, is_resumed, commit, status.left)
+        inputs = (status.ports, is_resumed, commit, status.scaled_down)
         if (
             expanded is None
-            or (expanded[0].ports, expanded[0].is_resumed, expanded[0].commit, expanded[0].left) != inputs
+            or (expanded[0].ports, expanded[0].is_resumed, expanded[0].commit, expanded[0].scaled_down) != inputs
         ):
             expanded = self._expanded = registry.expand(
-                self.job, status.ports, is_resumed=is_resumed, commit=commit, left=status.left
+                self.job, status.ports, is_resumed=is_resumed, commit=commit, scaled_down=status.scaled_down
             )
         return expanded
 

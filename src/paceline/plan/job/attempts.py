@@ -6,15 +6,17 @@ records the uids of pods that existed. A pod name is never used twice; every att
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paceline.model import reasons
 from paceline.model.gang import FLUSH, Gang, Member, ReplicaId, RestartPolicy, RestartScope
-from paceline.model.job_status import JobStatus, ReplicaPhase
-from paceline.plan.job.snapshot import ContainerState, JobSnapshot, PodPhase, PodSnapshot
+from paceline.model.job_status import JobStatus
+from paceline.model.replica_record import ContainerState, ReplicaPhase, ReplicaRecord
+from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
 
 # The reason of a container that exceeded its memory limit.
 MEMORY_KILL = "OOMKilled"
+# A job may have thousands of replicas, and its status must stay small.
+MAX_MESSAGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +89,15 @@ class ReplicaAttempt:
 
 
 def attempt_of(status: JobStatus, place: ReplicaId) -> int:
-    """Return the number of a replica's current attempt; it never decreases, so no pod name is used twice."""
-    name = str(place)
-    return status.attempt + status.member_attempts.get(name, 0) + status.releases.get(name, 0)
+    """Return the number of a replica's recorded attempt, or 0 if it has none."""
+    return next((record.attempt for record in status.replicas if record.place == place), 0)
 
 
 def begin_all(status: JobStatus, gang: Gang) -> JobStatus:
     """Return the status with the next attempt of all members, which are scheduled as one gang."""
-    places = tuple(member.place for member in gang.members)
-    number = max(attempt_of(status, place) for place in places) + 1
-    return _numbered(status.but(attempt=status.attempt + 1), places, number)
+    places = {member.place for member in gang.members}
+    number = max((record.attempt for record in status.replicas if record.place in places), default=0) + 1
+    return with_attempts(status.but(attempt=status.attempt + 1), dict.fromkeys(places, number))
 
 
 def begin_together(
@@ -104,7 +105,22 @@ def begin_together(
 ) -> JobStatus:
     """Return the status with the next attempt of some members, scheduled as one gang with those that are pending."""
     number = max(replica.attempt + (replica.has_started or replica in restarting) for replica in replicas)
-    return _numbered(status, tuple(replica.place for replica in restarting), number)
+    return with_attempts(status, {replica.place: number for replica in restarting})
+
+
+def with_attempts(status: JobStatus, numbers: Mapping[ReplicaId, int]) -> JobStatus:
+    """Return the status with new attempts of some replicas; those with the same number form a gang."""
+    records = {record.place: record for record in status.replicas}
+    for place, number in numbers.items():
+        records[place] = records.get(place, ReplicaRecord(place=place)).at(number)
+    return status.but(replicas=tuple(records.values()))
+
+
+def with_records(status: JobStatus, replicas: tuple[ReplicaAttempt, ...]) -> JobStatus:
+    """Return the status with the members recorded as they are now; records of other replicas stay."""
+    records = {record.place: record for record in status.replicas}
+    members = tuple(_recorded(records.pop(replica.place, None), replica) for replica in replicas)
+    return status.but(replicas=(*members, *sorted(records.values(), key=lambda record: record.place)))
 
 
 def is_up(gang: Gang, replicas: tuple[ReplicaAttempt, ...]) -> bool:
@@ -132,17 +148,23 @@ def current_attempts(view: JobSnapshot, status: JobStatus | None = None) -> tupl
     """Return the current attempt of every member, by default according to the last status."""
     status = view.status if status is None else status
     pods = {pod.name: pod for pod in view.pods}
-    rows = {row["name"]: row for task in view.status.tasks for row in task.get("replicas") or ()}
+    numbers = {record.place: record.attempt for record in status.replicas}
+    records = {record.place: record for record in view.status.replicas}
+    # A new member joins the gang that its leader is in.
+    first = numbers.get(view.gang.leader, 0)
     replicas = []
     for member in view.gang.members:
-        attempt = attempt_of(status, member.place)
+        attempt = numbers.get(member.place, first)
+        record = records.get(member.place)
+        if record is None or record.attempt != attempt:
+            record = ReplicaRecord(place=member.place, attempt=attempt)
         name = view.naming.pod(member.place, attempt)
         if pod := pods.get(name):
             replica = _from_pod(pod, member, attempt)
-            was_ended = view.status.phase.is_final and pod.is_deleting
-            replicas.append(_cleaned(replica, rows.get(name, {})) if was_ended else replica)
+            was_stopped = view.status.phase.is_final and pod.is_deleting
+            replicas.append(_stopped(replica, record) if was_stopped else replica)
         else:
-            replicas.append(_from_row(rows.get(name, {}), member, attempt=attempt, name=name))
+            replicas.append(_from_record(record, member, name))
     return tuple(_flushed(view, member, replica) for member, replica in zip(view.gang.members, replicas, strict=True))
 
 
@@ -157,11 +179,28 @@ def unfinished(pods: tuple[PodSnapshot, ...]) -> tuple[str, ...]:
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
-def _numbered(status: JobStatus, places: tuple[ReplicaId, ...], number: int) -> JobStatus:
-    """Return the status with one attempt number for all places: pods that share it form a gang."""
-    spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
-    releases = {**status.releases, **{name: number - spent_attempts for name, spent_attempts in spent.items()}}
-    return status.but(releases={name: count for name, count in releases.items() if count})
+def _recorded(record: ReplicaRecord | None, replica: ReplicaAttempt) -> ReplicaRecord:
+    return replace(
+        record or ReplicaRecord(place=replica.place),
+        attempt=replica.attempt,
+        uid=replica.uid,
+        phase=replica.phase,
+        containers=tuple(replace(container, message="") for container in _ended(replica, replica.containers)),
+        stages=_ended(replica, replica.stages),
+        reason=replica.reason if replica.is_over else "",
+        message=replica.message[:MAX_MESSAGE] if replica.is_over else "",
+        is_scaled_down=False,
+        has_output=False,
+    )
+
+
+def _ended(replica: ReplicaAttempt, containers: tuple[ContainerState, ...]) -> tuple[ContainerState, ...]:
+    """Return the containers to record: all of an ended attempt, else those that have terminated."""
+    return tuple(
+        replace(container, message=container.message[:MAX_MESSAGE], started_at=None, finished_at=None)
+        for container in containers
+        if replica.phase.is_final or container.exit_code is not None
+    )
 
 
 def _flushed(view: JobSnapshot, member: Member, replica: ReplicaAttempt) -> ReplicaAttempt:
@@ -198,39 +237,27 @@ def _from_pod(pod: PodSnapshot, member: Member, attempt: int) -> ReplicaAttempt:
     )
 
 
-def _cleaned(replica: ReplicaAttempt, row: Mapping[str, Any]) -> ReplicaAttempt:
+def _stopped(replica: ReplicaAttempt, record: ReplicaRecord) -> ReplicaAttempt:
     """Return a replica that was stopped because the job ended as deleted, not failed."""
-    if replica.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
+    if replica.phase is not ReplicaPhase.FAILED or record.phase is ReplicaPhase.FAILED:
         return replica
     return replace(replica, phase=ReplicaPhase.DELETED, reason=reasons.DELETED, message="")
 
 
-def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str) -> ReplicaAttempt:
-    if not row.get("uid"):
-        return ReplicaAttempt(place=member.place, attempt=attempt, name=name, phase=ReplicaPhase.CREATING)
-    phase = ReplicaPhase(row["phase"])
-    gone = not phase.is_final
+def _from_record(record: ReplicaRecord, member: Member, name: str) -> ReplicaAttempt:
+    """Return an attempt without a pod: its result outlives the pod; without a result it is lost with the pod."""
+    phase = record.phase if record.phase.is_final else ReplicaPhase.DELETED if record.uid else ReplicaPhase.CREATING
+    is_deleted = phase is ReplicaPhase.DELETED
     return ReplicaAttempt(
         place=member.place,
-        attempt=attempt,
+        attempt=record.attempt,
         name=name,
         main=member.main,
         restart=member.restart,
-        uid=row["uid"],
-        # The result of an attempt outlives its pod; an attempt without a result is lost with its pod.
-        phase=ReplicaPhase.DELETED if gone else phase,
-        containers=tuple(_container(entry) for entry in row.get("containers") or ()),
-        reason=reasons.DELETED if gone else row.get("reason", ""),
-        message="" if gone else row.get("message", ""),
-        stages=tuple(_container(entry) for entry in row.get("stages") or ()),
-    )
-
-
-def _container(row: Mapping[str, Any]) -> ContainerState:
-    return ContainerState(
-        name=row["name"],
-        state=row["state"],
-        exit_code=row.get("exitCode"),
-        reason=row.get("reason", ""),
-        message=row.get("message", ""),
+        uid=record.uid,
+        phase=phase,
+        containers=record.containers,
+        reason=reasons.DELETED if is_deleted else record.reason,
+        message="" if is_deleted else record.message,
+        stages=record.stages,
     )

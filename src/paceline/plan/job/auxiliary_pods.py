@@ -52,7 +52,7 @@ def with_next_attempt(status: JobStatus, name: str) -> JobStatus:
 
 def template_of(gang: Gang, name: str) -> Mapping[str, Any]:
     """Return the template of an auxiliary pod; raise KeyError if the gang has none of this name."""
-    members = (*gang.members, *gang.left)
+    members = (*gang.members, *gang.scaled_down)
     flushes = {f"{FLUSH}{member.place}": member.keeping.flush for member in members if member.keeping is not None}
     template = {RESOLVE: gang.resolve, **flushes}[name]
     if template is None:

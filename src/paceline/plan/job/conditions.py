@@ -5,7 +5,8 @@ from datetime import datetime
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model import reasons
 from paceline.model.gang import Gang
-from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase, ReplicaPhase
+from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, is_up
 from paceline.plan.job.diagnosis import Waiting, describe_failure, diagnosed_failure, why_waiting
 from paceline.plan.job.restart_policy import failed_first

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model.gang import Gang
-from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
+from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, is_up
 from paceline.plan.job.conditions import PAUSED, SUSPENDED, is_true
 from paceline.plan.job.diagnosis import why_waiting

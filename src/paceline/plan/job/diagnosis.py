@@ -1,11 +1,11 @@
 """Why a job waits and why a replica failed: texts for people, and advice about memory."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.model import reasons
 from paceline.model.gang import Gang
-from paceline.model.job_status import Failure, JobStatus, ReplicaPhase
+from paceline.model.job_status import Failure, JobStatus
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt
 
 # Waiting reasons of a container that is merely starting.
@@ -76,17 +76,8 @@ def memory_limit(gang: Gang, replica: ReplicaAttempt) -> str:
 
 def is_killed_again(gang: Gang, status: JobStatus, replica: ReplicaAttempt) -> bool:
     """Return whether a replica was OOM-killed twice in a row with the same limit."""
-    return status.memory_kills.get(str(replica.place)) == memory_limit(gang, replica)
-
-
-def with_memory_kills(gang: Gang, status: JobStatus, restarting: tuple[ReplicaAttempt, ...]) -> Mapping[str, str]:
-    """Return which replicas were OOM-killed, and with which limit, before they restart."""
-    kills = dict(status.memory_kills)
-    for replica in restarting:
-        kills.pop(str(replica.place), None)
-        if limit := memory_limit(gang, replica):
-            kills[str(replica.place)] = limit
-    return kills
+    limit = memory_limit(gang, replica)
+    return bool(limit) and any(record.oom_limit == limit for record in status.replicas if record.place == replica.place)
 
 
 def memory_advice(gang: Gang, status: JobStatus, replica: ReplicaAttempt) -> str:

@@ -4,13 +4,14 @@ A member's sidecar uploads while the member's pod runs, and for the last time af
 an auxiliary pod uploads the remaining files from the claim that holds the output.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.model import reasons
 from paceline.model.gang import FLUSH, CleanUp, Member, ReplicaId
-from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
+from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, current_attempts
 from paceline.plan.job.auxiliary_pods import progress_of, with_next_attempt
 from paceline.plan.job.cleanup import TIMED_OUT, clean_up
@@ -89,7 +90,8 @@ def finalize_output(view: JobView, now: datetime) -> Plan | None:
         event = EventDraft(
             reason=ending["reason"], message=f"{message}{lost}", is_warning=phase is Phase.FAILED or bool(lost)
         )
-        final = final.but(completion_time=now, left=())
+        records = tuple(replace(record, has_output=False) for record in final.replicas)
+        final = final.but(completion_time=now, replicas=records)
         return Plan(status=final, delete=cleaned.delete, events=(event,), wake_at=now if cleaned.wake_at else None)
     for name in pending.again:
         status = with_next_attempt(status, name)
@@ -108,7 +110,7 @@ def _pending_uploads(view: JobView, status: JobStatus, now: datetime) -> _Pendin
     for replica in current_attempts(view, status):
         if replica.place in members and not _is_uploaded(members[replica.place], replica):
             pending = pending.plus(_of_member(view, status, members[replica.place], replica=replica, now=now))
-    for place in status.left:
+    for place in status.scaled_down:
         pending = pending.plus(_of_scaled_down(view, status, place, now))
     return pending
 
@@ -117,7 +119,7 @@ def _of_scaled_down(view: JobView, status: JobStatus, place: ReplicaId, now: dat
     """Return the pending uploads of a replica that was scaled down."""
     if ending := next((pod for pod in view.pods if pod.place == place and not pod.phase.is_final), None):
         return _PendingUploads(waits=(f"pod {ending.name} copies its output",))
-    member = next((member for member in view.gang.left if member.place == place), None)
+    member = next((member for member in view.gang.scaled_down if member.place == place), None)
     if member is None:
         # It was removed in this reconciliation; the next one knows its template.
         return _PendingUploads(waits=(f"the output of {place} is being copied",), wake_at=now)

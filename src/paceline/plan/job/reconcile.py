@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from paceline.model.gang import RestartScope
-from paceline.model.job_status import ReplicaPhase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import comes_alone, gang_size, older_pods, unfinished
 from paceline.plan.job.conditions import with_failure, with_progress
 from paceline.plan.job.deadlines import check_stall

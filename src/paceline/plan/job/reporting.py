@@ -5,26 +5,25 @@ from datetime import datetime
 from typing import Any
 
 from paceline.model import reasons
-from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
-from paceline.plan.job.attempts import ReplicaAttempt
+from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase
+from paceline.plan.job.attempts import MAX_MESSAGE, ReplicaAttempt, with_records
 from paceline.plan.job.conditions import INITIALIZED, RUNNING, is_true, with_start_time
 from paceline.plan.job.diagnosis import describe_failure, failure_of
 from paceline.plan.job.plan import EventDraft, LogRef, Plan
 from paceline.plan.job.restart_policy import why_lost
-from paceline.plan.job.snapshot import ContainerState, JobSnapshot
+from paceline.plan.job.snapshot import JobSnapshot
 from paceline.plan.job.view import JobView
-
-# A job may have thousands of replicas, and its status must stay small.
-MAX_MESSAGE = 200
 
 
 def with_tasks(status: JobStatus, replicas: tuple[ReplicaAttempt, ...]) -> JobStatus:
-    """Return the status with `tasks` and `aggregate`, T9k's table of replicas."""
+    """Return the status with the replicas recorded, and rendered as `tasks` and `aggregate`, T9k's tables."""
+    status, restarts = with_records(status, replicas), status.role_restarts
     roles = dict.fromkeys(replica.place.role for replica in replicas)
     tasks = tuple(
         {
             "type": role,
-            "restartCount": status.role_restarts.get(role, 0),
+            "restartCount": restarts.get(role, 0),
             "replicas": [_row(replica) for replica in replicas if replica.place.role == role],
         }
         for role in roles
@@ -47,7 +46,7 @@ def report_created(view: JobView, plan: Plan, _now: datetime) -> Plan:
     """Add an event for a new job, and one for every pod that the status does not list yet."""
     if view.status.phase.is_final:
         return plan
-    uids = {row.get("uid") for task in view.stored.tasks for row in task.get("replicas") or ()}
+    uids = {record.uid for record in view.stored.replicas}
     names = [replica.name for replica in view.replicas if replica.uid and replica.uid not in uids]
     events = [EventDraft(reason=reasons.NEW_REPLICA, message=f"pod {name} was created") for name in names]
     if plan.status.conditions and not view.stored.conditions:
@@ -132,8 +131,7 @@ def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraf
 def lost_replica_events(view: JobView) -> tuple[EventDraft, ...]:
     """Return an event for every lost replica, with the reason why it is not restarted."""
     ended = (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
-    rows = (row for task in view.stored.tasks for row in task.get("replicas") or ())
-    reported = {row["name"] for row in rows if row.get("phase") in ended}
+    reported = {(record.place, record.attempt) for record in view.stored.replicas if record.phase in ended}
     return tuple(
         EventDraft(
             reason=reasons.REPLICA_LOST,
@@ -142,7 +140,7 @@ def lost_replica_events(view: JobView) -> tuple[EventDraft, ...]:
             is_warning=True,
         )
         for replica in view.verdict.failed
-        if replica.place in view.verdict.lost and replica.name not in reported
+        if replica.place in view.verdict.lost and (replica.place, replica.attempt) not in reported
     )
 
 
@@ -151,23 +149,9 @@ def _row(replica: ReplicaAttempt) -> dict[str, Any]:
         "name": replica.name,
         "uid": replica.uid,
         "phase": replica.phase.value,
-        "containers": [_container(container) for container in replica.containers],
+        "containers": [replace(container, message="").to_wire() for container in replica.containers],
         "reason": replica.reason,
         "message": replica.message[:MAX_MESSAGE],
-        "stages": [_stage(stage) for stage in replica.stages],
+        "stages": [replace(stage, message=stage.message[:MAX_MESSAGE]).to_wire() for stage in replica.stages],
     }
     return {key: value for key, value in row.items() if value}
-
-
-def _stage(stage: ContainerState) -> dict[str, Any]:
-    message = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
-    return {**_container(stage), **message}
-
-
-def _container(container: ContainerState) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": container.name, "state": container.state}
-    if container.exit_code is not None:
-        row["exitCode"] = container.exit_code
-    if container.reason:
-        row["reason"] = container.reason
-    return row

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from paceline.model import reasons
 from paceline.model.gang import Gang, RestartScope
-from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
+from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import (
     begin_all,
     begin_together,
@@ -18,7 +19,7 @@ from paceline.plan.job.diagnosis import describe_failure, failure_of
 from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.reporting import observed_status, with_tasks
 from paceline.plan.job.restart_policy import restart_all, restarted, restarts_whole_gang, why_no_restart
-from paceline.plan.job.view import JobView, recorded_replicas
+from paceline.plan.job.view import JobView
 
 
 def restart_failed(view: JobView, now: datetime) -> Plan | None:
@@ -63,9 +64,10 @@ def restart_requested(view: JobView, _now: datetime) -> Plan | None:
 
 def restart_resized(view: JobView, _now: datetime) -> Plan | None:
     """Restart all members of an elastic job that start together when their number has changed."""
-    if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA or not view.stored.tasks:
+    if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA or not view.stored.replicas:
         return None
-    if set(recorded_replicas(view.stored)) == {member.place for member in view.gang.members}:
+    recorded = {record.place for record in view.stored.replicas if not record.is_scaled_down}
+    if recorded == {member.place for member in view.gang.members}:
         return None
     message = f"the job has {len(view.gang.members)} members now, which start together; next try of all members"
     return _restart_uncounted(view, message)

@@ -1,13 +1,14 @@
 """Which replicas are restarted, which are lost, and how long to back off."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from paceline.model.gang import Gang, ReplicaId, RestartPolicy, RestartScope, Rule
-from paceline.model.job_status import JobStatus, ReplicaPhase
-from paceline.plan.job.attempts import ReplicaAttempt, begin_all
-from paceline.plan.job.diagnosis import is_killed_again, memory_advice, with_memory_kills
+from paceline.model.job_status import JobStatus
+from paceline.model.replica_record import ReplicaPhase
+from paceline.plan.job.attempts import ReplicaAttempt, begin_all, with_attempts
+from paceline.plan.job.diagnosis import is_killed_again, memory_advice, memory_limit
 
 # SIGINT, SIGKILL, SIGUSR1 (the program asks for a restart) and SIGTERM: T9k's list.
 RESTARTABLE = frozenset({130, 137, 138, 143})
@@ -80,22 +81,14 @@ def failed_first(replicas: tuple[ReplicaAttempt, ...]) -> tuple[ReplicaAttempt, 
 
 
 def restarted(status: JobStatus, gang: Gang, again: tuple[ReplicaAttempt, ...], now: datetime) -> JobStatus:
-    """Return the status with the restarts counted and the back-off set."""
-    count = status.backoff_count + len(again)
-    roles, members = dict(status.role_restarts), dict(status.member_attempts)
-    is_whole = restarts_whole_gang(gang, again)
-    for replica in again:
-        roles[replica.place.role] = roles.get(replica.place.role, 0) + 1
-        if not is_whole:
-            members[str(replica.place)] = members.get(str(replica.place), 0) + 1
-    begun = begin_all(status, gang) if is_whole else status
-    return begun.but(
-        member_attempts=members,
-        backoff_count=count,
-        role_restarts=roles,
-        memory_kills=with_memory_kills(gang, status, again),
-        start_after=now + backoff_after(count),
-    )
+    """Return the status with the restarts counted, the next attempts begun and the back-off set."""
+    limits = {replica.place: memory_limit(gang, replica) for replica in again}
+    status = _counted(status, limits)
+    if restarts_whole_gang(gang, again):
+        status = begin_all(status, gang)
+    else:
+        status = with_attempts(status, {replica.place: replica.attempt + 1 for replica in again})
+    return status.but(start_after=now + backoff_after(status.backoff_count))
 
 
 def why_no_restart(gang: Gang, status: JobStatus) -> str:
@@ -107,13 +100,19 @@ def why_no_restart(gang: Gang, status: JobStatus) -> str:
 
 
 def restart_all(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
-    """Return the status with one restart of all members, counted for the leader's role, and the back-off set."""
-    count, role = status.backoff_count + 1, gang.leader.role
-    return begin_all(status, gang).but(
-        backoff_count=count,
-        role_restarts={**status.role_restarts, role: status.role_restarts.get(role, 0) + 1},
-        start_after=now + backoff_after(count),
-    )
+    """Return the status with one restart of all members, counted for the leader, and the back-off set."""
+    status = begin_all(_counted(status, {gang.leader: None}), gang)
+    return status.but(start_after=now + backoff_after(status.backoff_count))
+
+
+def _counted(status: JobStatus, limits: Mapping[ReplicaId, str | None]) -> JobStatus:
+    """Count one restart of each replica, and record the limit with which it was OOM-killed, unless that is None."""
+    records = {record.place: record for record in status.replicas}
+    for place, limit in limits.items():
+        record = records[place]
+        oom_limit = record.oom_limit if limit is None else limit
+        records[place] = replace(record, restarts=record.restarts + 1, oom_limit=oom_limit)
+    return status.but(replicas=tuple(records.values()))
 
 
 def backoff_after(count: int) -> timedelta:
@@ -195,7 +194,7 @@ class _Budget:
     def __init__(self, gang: Gang, status: JobStatus) -> None:
         self._gang = gang
         self._count = status.backoff_count
-        self._roles = dict(status.role_restarts)
+        self._roles = status.role_restarts
 
     def take(self, role: str) -> bool:
         """Take one restart for a role; return False if none remains."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.job_status import JobStatus
+from paceline.model.replica_record import ContainerState
 from paceline.plan.job.plan import LogRef
 
 
@@ -23,20 +24,6 @@ class PodPhase(StrEnum):
     def is_final(self) -> bool:
         """Whether a pod in this phase will never run again."""
         return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerState:
-    """The state of one container, from the pod's status."""
-
-    name: str
-    # Waiting, Running, Terminated or Unknown.
-    state: str
-    exit_code: int | None = None
-    reason: str = ""
-    message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,18 +6,18 @@ deleted before anything of their gang ran. Such a pod says nothing about its pro
 it the others would wait forever, since a gang is scheduled only as a whole.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from paceline.model.gang import FLUSH, ReplicaId, RestartScope
-from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
-from paceline.plan.job.attempts import ReplicaAttempt, attempt_of, current_attempts
+from paceline.model.job_status import JobStatus, Phase
+from paceline.model.replica_record import ReplicaPhase, ReplicaRecord
+from paceline.plan.job.attempts import ReplicaAttempt, current_attempts, with_attempts
 from paceline.plan.job.conditions import SUSPENDED, is_true
 from paceline.plan.job.restart_policy import RestartVerdict, evaluate
 from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
 
 # Phases of a first attempt that has written nothing.
-UNSTARTED = (ReplicaPhase.CREATING.value, ReplicaPhase.PENDING.value)
+UNSTARTED = (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +35,14 @@ class JobView(JobSnapshot):
 def view_of(snapshot: JobSnapshot) -> JobView:
     """Return the view of a job."""
     stored = snapshot.status
-    snapshot = _with_scaled_down(snapshot)
-    snapshot = _with_released_attempts(snapshot)
+    snapshot = replace(snapshot, status=_with_removed(snapshot, _unsaved_output(snapshot)))
     recreated = _unstarted(snapshot)
-    releases = dict(snapshot.status.releases)
-    for replica in recreated:
-        releases[str(replica.place)] = releases.get(str(replica.place), 0) + 1
-    status = snapshot.status.but(releases=releases, observed_generation=snapshot.generation)
-    replicas = current_attempts(snapshot, status)
-    inputs = {entry.name: getattr(snapshot, entry.name) for entry in fields(JobSnapshot)}
+    status = with_attempts(snapshot.status, {replica.place: replica.attempt + 1 for replica in recreated})
+    status = status.but(observed_generation=snapshot.generation)
+    snapshot = replace(snapshot, status=status)
+    replicas = current_attempts(snapshot)
     return JobView(
-        **{**inputs, "status": status},
+        **{entry.name: getattr(snapshot, entry.name) for entry in fields(JobSnapshot)},
         stored=stored,
         replicas=replicas,
         verdict=evaluate(snapshot.gang, status, replicas),
@@ -53,62 +50,39 @@ def view_of(snapshot: JobSnapshot) -> JobView:
     )
 
 
-def recorded_replicas(status: JobStatus) -> dict[ReplicaId, bool]:
-    """Return the replicas in the status, and of each whether its pod existed."""
-    return {
-        ReplicaId(str(task["type"]), index): bool(row.get("uid"))
-        for task in status.tasks
-        for index, row in enumerate(task.get("replicas") or ())
-    }
-
-
-def _with_released_attempts(snapshot: JobSnapshot) -> JobSnapshot:
-    """Skip the attempt numbers of removed replicas, so that a replica that is added again has new pod names."""
-    if snapshot.gang.scope is RestartScope.GANG:
-        # All members restart there, under new names.
-        return snapshot
-    releases = dict(snapshot.status.releases)
-    for place, count in _removed(snapshot):
-        releases[str(place)] = releases.get(str(place), 0) + count
-    return replace(snapshot, status=snapshot.status.but(releases=releases))
-
-
-def _removed(snapshot: JobSnapshot) -> Iterator[tuple[ReplicaId, int]]:
-    """Yield every replica that is no longer a member, and how many of its attempt numbers to skip."""
+def _with_removed(snapshot: JobSnapshot, unsaved: frozenset[ReplicaId]) -> JobStatus:
+    """Return the status with removed replicas marked, at an attempt that no pod has had; they may be added again."""
     members = {member.place for member in snapshot.gang.members}
-    last: dict[ReplicaId, int] = {}
-    for place, existed in recorded_replicas(snapshot.status).items():
-        if existed:
-            last[place] = attempt_of(snapshot.status, place)
+    records = {record.place: record for record in snapshot.status.replicas}
+    next_numbers: dict[ReplicaId, int] = {}
     for pod in snapshot.pods:
-        # A pod that was created but not recorded before the job shrank.
-        last[pod.place] = max(pod.attempt, last.get(pod.place, 0))
-    for place, attempt in last.items():
-        missing = attempt - attempt_of(snapshot.status, place) + 1
-        if place not in members and missing > 0:
-            yield place, missing
+        # The pod of a removed replica may not be recorded yet.
+        if pod.place not in members:
+            next_numbers[pod.place] = max(pod.attempt + 1, next_numbers.get(pod.place, 0))
+    for place in {*records, *next_numbers} - members:
+        record = records.get(place) or ReplicaRecord(place=place)
+        number = max(record.attempt + bool(record.uid), next_numbers.get(place, 0))
+        records[place] = replace(record.at(number), is_scaled_down=True, has_output=place in unsaved)
+    return snapshot.status.but(replicas=tuple(records.values()))
 
 
-def _with_scaled_down(snapshot: JobSnapshot) -> JobSnapshot:
-    """Record the replicas that were removed and may have output that is not uploaded."""
+def _unsaved_output(snapshot: JobSnapshot) -> frozenset[ReplicaId]:
+    """Return the removed replicas that may have output that is not uploaded."""
+    status = snapshot.status
     sidecars = {member.keeping.container for member in snapshot.gang.members if member.keeping is not None}
-    if not snapshot.gang.is_elastic or not sidecars or snapshot.status.phase.is_final:
-        return snapshot
+    if not snapshot.gang.is_elastic or not sidecars or status.phase.is_final:
+        return frozenset(status.scaled_down)
+    wrote = {
+        *status.scaled_down,
+        *(record.place for record in status.replicas if record.uid and (record.attempt or _has_begun(record))),
+        *(pod.place for pod in snapshot.pods if pod.attempt or pod.phase is not PodPhase.PENDING),
+    }
     members = {member.place for member in snapshot.gang.members}
-    wrote = {*snapshot.status.left, *_wrote(snapshot)} - members
-    scaled_down = tuple(sorted(place for place in wrote if not _is_uploaded(snapshot, place, sidecars)))
-    return replace(snapshot, status=snapshot.status.but(left=scaled_down))
+    return frozenset(place for place in wrote - members if not _is_uploaded(snapshot, place, sidecars))
 
 
-def _wrote(snapshot: JobSnapshot) -> Iterator[ReplicaId]:
-    """Yield the replicas that may have written output, according to status and pods."""
-    for task in snapshot.status.tasks:
-        for index, row in enumerate(task.get("replicas") or ()):
-            place = ReplicaId(str(task["type"]), index)
-            has_begun = row.get("phase") not in UNSTARTED or attempt_of(snapshot.status, place) > 0
-            if row.get("uid") and has_begun:
-                yield place
-    yield from (pod.place for pod in snapshot.pods if pod.attempt or pod.phase is not PodPhase.PENDING)
+def _has_begun(record: ReplicaRecord) -> bool:
+    return record.phase not in UNSTARTED
 
 
 def _is_uploaded(snapshot: JobSnapshot, place: ReplicaId, sidecars: set[str]) -> bool:
@@ -136,10 +110,9 @@ def _unstarted(snapshot: JobSnapshot) -> tuple[ReplicaAttempt, ...]:
     is_gang = snapshot.gang.scope is RestartScope.GANG
     if is_held or (is_gang and not snapshot.gang.observer_roles):
         return ()
-    rows = (row for task in status.tasks for row in task.get("replicas") or ())
-    pending = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
+    pending = {record.place for record in status.replicas if record.phase is ReplicaPhase.PENDING}
     replicas = current_attempts(snapshot, status)
     single = (replica for replica in replicas if not is_gang or snapshot.gang.watches(replica.place))
-    deleted = tuple(replica for replica in single if replica.phase is ReplicaPhase.DELETED and replica.name in pending)
+    deleted = tuple(replica for replica in single if replica.phase is ReplicaPhase.DELETED and replica.place in pending)
     places = {replica.place for replica in deleted}
     return () if any(replica.has_started for replica in replicas if replica.place not in places) else deleted

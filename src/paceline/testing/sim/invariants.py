@@ -11,6 +11,7 @@ from paceline.apimachinery.timestamps import from_wire
 from paceline.kinds import registry
 from paceline.model import well_known_labels
 from paceline.model.gang import CleanUp, Gang, RestartScope
+from paceline.plan.scheduling.preemption import disruption_condition
 from paceline.store.backend import Op, Record
 from paceline.testing.sim.cluster import SimCluster
 
@@ -148,8 +149,8 @@ class Oracle:
         if gang.ttl_seconds is not None and status.get("phase") in FINAL:
             self.expiring.add(uid_of(job))
         limit = gang.backoff_limit if gang.backoff_limit is not None else sum(gang.role_limits.values())
-        alone = max((status.get("memberAttempts") or {"": 0}).values())
-        tries = max(counts[0], counts[1] - int(status.get("resumes") or 0), alone)
+        resumes = int(status.get("resumes") or 0)
+        tries = max(counts[0], counts[1] - resumes, self._failures(job, status, gang) - resumes)
         if tries > limit:
             raise Broken(f"I7: {name_of(job)} restarted {tries} times, allowed are {limit}")
         mine = set((status.get("ports") or {}).values())
@@ -158,6 +159,22 @@ class Oracle:
             is_live = told.get("phase") not in FINAL and uid_of(other) != uid_of(job)
             if is_live and status.get("phase") not in FINAL and mine & set((told.get("ports") or {}).values()):
                 raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
+
+    def _failures(self, job: Object, status: dict[str, Any], gang: Gang) -> int:
+        """Return how many pods of one replica failed and were followed by another; the most of any replica.
+
+        Pods that were preempted do not count, and nor do those that end because an elastic job shrinks.
+        """
+        records = {record["replica"]: record for record in status.get("replicaRecords") or ()}
+        if gang.is_elastic:
+            return max((int(record.get("restarts") or 0) for record in records.values()), default=0)
+        failures: dict[str, int] = {}
+        for pod in self._mates.get(uid_of(job), {}).values():
+            name = _place(pod)
+            has_failed = (pod.get("status") or {}).get("phase") == "Failed" and disruption_condition(pod) is None
+            if has_failed and _attempt(pod) < int(records.get(name, {}).get("attempt") or 0):
+                failures[name] = failures.get(name, 0) + 1
+        return max(failures.values(), default=0)
 
     def _check_time(self, job: Object, status: dict[str, Any]) -> None:
         """R13: no job's time is up before so much time has passed, however the machine's clock was set."""
