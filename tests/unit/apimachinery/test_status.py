@@ -59,6 +59,23 @@ FULL = JobStatus(
     ending=ENDING,
 )
 
+RECORDS = [
+    {"replica": "worker-0", "uid": "u0", "phase": "Running"},
+    {
+        "replica": "worker-1",
+        "attempt": 2,
+        "restarts": 3,
+        "uid": "u1",
+        "phase": "Failed",
+        "containers": [{"name": "pytorch", "state": "Terminated", "exitCode": 137, "reason": "OOMKilled"}],
+        "stages": [{"name": "paceline-output", "state": "Terminated", "exitCode": 0, "message": "2 files"}],
+        "reason": "Evicted",
+        "message": "the node was full",
+        "oomLimit": "512Mi",
+    },
+    {"replica": "worker-2", "attempt": 1, "phase": "Creating", "scaledDown": True, "hasOutput": True},
+]
+
 STATUSES = {
     "a full one": FULL,
     "the first one": JobStatus(),
@@ -80,22 +97,7 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "phase": "Running",
         "observedGeneration": 2,
         "attempt": 1,
-        "replicaRecords": [
-            {"replica": "worker-0", "uid": "u0", "phase": "Running"},
-            {
-                "replica": "worker-1",
-                "attempt": 2,
-                "restarts": 3,
-                "uid": "u1",
-                "phase": "Failed",
-                "containers": [{"name": "pytorch", "state": "Terminated", "exitCode": 137, "reason": "OOMKilled"}],
-                "stages": [{"name": "paceline-output", "state": "Terminated", "exitCode": 0, "message": "2 files"}],
-                "reason": "Evicted",
-                "message": "the node was full",
-                "oomLimit": "512Mi",
-            },
-            {"replica": "worker-2", "attempt": 1, "phase": "Creating", "scaledDown": True, "hasOutput": True},
-        ],
+        "replicaRecords": RECORDS,
         "backoffCount": 3,
         "startAfter": "2030-01-01T12:30:00.250000Z",
         "startTime": "2030-01-01T12:30:00Z",
