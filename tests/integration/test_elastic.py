@@ -103,12 +103,12 @@ def test_what_a_member_wrote_that_shrinking_removed_is_copied_before_the_job_end
             return set(await pods_of(cluster)) == {"worker-0"}
 
         await until(has_gone)
-        assert (await read(cluster, job))["status"]["left"] == ["worker-1"]
+        assert _with_output(await read(cluster, job)) == ["worker-1"]
         uid = uid_of((await pods_of(cluster))["worker-0"])
         (main,) = [each for each in cluster.sim.processes.running() if uid in each.parts and "main" in each.parts]
         cluster.sim.processes.finish(main, 0)
         over = await phase_becomes(cluster, where(job), "demo", "Succeeded")
-        assert "left" not in over["status"]
+        assert _with_output(over) == []
         assert {"flush-worker-0", "flush-worker-1"} <= set(await pods_of(cluster))
 
     live(act)
@@ -142,3 +142,8 @@ def test_the_group_of_a_job_that_begins_in_another_size_is_of_that_size() -> Non
         await ended(cluster)
 
     run_simulated(1, main())
+
+
+def _with_output(job: Object) -> list[str]:
+    """The replicas that were scaled down and have output that is not uploaded."""
+    return [each["replica"] for each in job["status"]["replicaRecords"] if each.get("hasOutput")]

@@ -46,6 +46,7 @@ def copy_out(source: Path, target: Path) -> Contents:
     """Copy a store, in use or not, into one file without its history; the file appears complete or not at all."""
     if not source.is_file():
         raise HostError(f"{source} does not exist; nothing has been stored yet")
+    sqlite_schema.refuse_older(source)
     with beside(target) as copy, ExitStack() as undo:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with sqlite_schema.translate_errors(source):
@@ -64,7 +65,7 @@ def copy_out(source: Path, target: Path) -> Contents:
 
 
 def prepare(copy: Path, revision: int) -> Contents:
-    """Prepare a copy of a backup for serving: verify it, migrate its schema, and continue at a later revision."""
+    """Prepare a copy of a backup for serving: verify it, and continue at a later revision."""
     with closing(SqliteLog(copy, reserve=0)) as log:
         log.open()
         objects = _count(log)

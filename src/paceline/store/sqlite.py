@@ -64,6 +64,7 @@ class SqliteLog:
             raise HostError(f"{self._path}: the log is already open; close it first")
         with ExitStack() as undo:
             try:
+                sqlite_schema.refuse_older(self._path)
                 sqlite_schema.lock(self._path, undo)
                 # A clean shutdown leaves no write-ahead log.
                 self._is_checkpointed = not self._path.with_name(f"{self._path.name}-wal").exists()

@@ -1,19 +1,20 @@
-"""The SQLite file of a store: opening it safely, its schema and migrations, and translation of its errors."""
+"""The SQLite file of a store: opening it safely, its schema, and translation of its errors."""
 
 import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from paceline.errors import HostError, PacelineError, ServiceUnavailable
 from paceline.store.backend import Damaged, DiskFull
-from paceline.store.checksums import NEW, LogHead, Total, chained, link, sum_of_head
+from paceline.store.checksums import NEW, LogHead, sum_of_head
 
-SCHEMA = 2
+# The format of the file and of the objects in it. Formats 1 and 2 were never released.
+SCHEMA = 3
 # How long a write waits for another program that has locked the file.
 PATIENCE_SECONDS = 5.0
 RESTORE = "restore a backup with `paceline cluster restore FILE`"
@@ -39,8 +40,6 @@ CREATE TABLE current (
     value BLOB NOT NULL,
     sum BLOB NOT NULL
 );
-"""
-BASE_TABLE = """
 CREATE TABLE base (
     id INTEGER PRIMARY KEY CHECK (id = 0),
     revision INTEGER NOT NULL,
@@ -49,6 +48,8 @@ CREATE TABLE base (
     sum BLOB NOT NULL
 );
 """
+# Bytes of SQLite's headers: of the file, of the write-ahead log, and of each page in that.
+PAGE_HEADER, WAL_HEADER, WAL_FRAME = 100, 32, 24
 WRITE_BASE = "INSERT OR REPLACE INTO base VALUES (0, ?, ?, ?, ?)"
 
 # Prefix of SQLite's error name, specific ones first: the error to raise, and what to do.
@@ -134,8 +135,18 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
+def refuse_older(path: Path) -> None:
+    """Raise HostError if an older version wrote the file, without opening it: SQLite changes a file that it closes."""
+    schema = _stored_schema(path)
+    if 0 < schema < SCHEMA:
+        raise HostError(
+            f"{path} was written by an older Paceline that was never released (its schema is {schema}, this one"
+            f" reads {SCHEMA}); stop that version with `paceline down`, then start with a fresh PACELINE_HOME"
+        )
+
+
 def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
-    """Return a connection to the file, migrated to the current schema."""
+    """Return a connection to the file, with its tables created if it is new."""
     db = open_connection(path, undo)
     schema = _schema(db, path)
     db.execute("PRAGMA journal_mode = WAL")
@@ -144,7 +155,7 @@ def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
     db.execute("PRAGMA wal_autocheckpoint = 2000")
     db.execute("PRAGMA journal_size_limit = 67108864")
     if schema != SCHEMA:
-        _migrate(db, path, schema)
+        _create_tables(db)
     _check_pages(db, path)
     return db
 
@@ -153,10 +164,10 @@ def open_snapshot(path: Path, undo: ExitStack) -> sqlite3.Connection:
     """Return a read-only view of the file at this moment, also while another process uses it."""
     if not path.is_file():
         raise HostError(f"{path} does not exist; check the name")
+    refuse_older(path)
     db = open_connection(path, undo)
-    schema = _schema(db, path)
-    if schema != SCHEMA:
-        raise HostError(f"{path} is empty or of an older version (its schema is {schema}); `paceline up` migrates it")
+    if _schema(db, path) != SCHEMA:
+        raise HostError(f"{path} is empty; check the name")
     db.execute("BEGIN")
     _check_pages(db, path)
     return db
@@ -202,18 +213,12 @@ def write_base(db: sqlite3.Connection, head: LogHead) -> None:
     db.execute(WRITE_BASE, (head.revision, head.chain, total, sum_of_head(head)))
 
 
-def _migrate(db: sqlite3.Connection, path: Path, schema: int) -> None:
-    if schema:
-        _keep_old(db, path, schema)
+def _create_tables(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        if schema:
-            _from_1(db)
-        else:
-            for statement in TABLES.split(";"):
-                db.execute(statement)
-            db.execute(BASE_TABLE)
-            write_base(db, NEW)
+        for statement in TABLES.split(";"):
+            db.execute(statement)
+        write_base(db, NEW)
         db.execute(f"PRAGMA user_version = {SCHEMA}")
         db.execute("COMMIT")
     finally:
@@ -221,28 +226,24 @@ def _migrate(db: sqlite3.Connection, path: Path, schema: int) -> None:
             db.execute("ROLLBACK")
 
 
-def _keep_old(db: sqlite3.Connection, path: Path, schema: int) -> None:
-    """Copy the file before it is migrated, so that the version that wrote it can still use the copy."""
-    copy = path.with_name(f"{path.name}.schema-{schema}")
-    copy.unlink(missing_ok=True)
-    os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    db.execute("VACUUM INTO ?", (str(copy),))
+def _stored_schema(path: Path) -> int:
+    """Return the schema of a file without opening it as a database; 0 if it is new or no database.
+
+    A file that was never checkpointed has its schema only in the write-ahead log.
+    """
+    with suppress(OSError), path.open("rb") as file:
+        if schema := _user_version(file.read(PAGE_HEADER)):
+            return schema
+    with suppress(OSError), path.with_name(f"{path.name}-wal").open("rb") as log:
+        header = log.read(WAL_HEADER)
+        page_size = int.from_bytes(header[8:12], "big")
+        while len(frame := log.read(WAL_FRAME + page_size)) == WAL_FRAME + page_size and page_size:
+            # Frames with another salt are left from before the last checkpoint.
+            is_first_page = int.from_bytes(frame[:4], "big") == 1 and frame[8:16] == header[16:24]
+            if is_first_page and (schema := _user_version(frame[WAL_FRAME:])):
+                return schema
+    return 0
 
 
-def _from_1(db: sqlite3.Connection) -> None:
-    """Add the chain and the total to a file that has only sums; reading verifies these later."""
-    db.execute("ALTER TABLE log ADD COLUMN chain BLOB")
-    db.execute("ALTER TABLE log ADD COLUMN total BLOB")
-    compacted = int(db.execute("SELECT revision FROM compacted").fetchone()[0])
-    sums = [row[0] for row in db.execute("SELECT sum FROM current")]
-    total = Total().change(gone=(), come=sums)
-    rows = db.execute("SELECT revision, sum FROM log ORDER BY revision").fetchall()
-    base = LogHead(revision=compacted, chain=link(NEW.chain, repr(compacted).encode()), total=None if rows else total)
-    db.execute(BASE_TABLE)
-    write_base(db, base)
-    if rows:
-        chains = chained(base, (row[1] for row in rows), total)
-        links = ((chain, row[0]) for chain, row in zip(chains, rows, strict=True))
-        db.executemany("UPDATE log SET chain = ? WHERE revision = ?", links)
-        db.execute("UPDATE log SET total = ? WHERE revision = ?", (total.to_bytes(), rows[-1][0]))
-    db.execute("DROP TABLE compacted")
+def _user_version(page: bytes) -> int:
+    return int.from_bytes(page[60:64], "big") if page.startswith(b"SQLite format 3\0") else 0

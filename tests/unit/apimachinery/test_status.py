@@ -169,3 +169,23 @@ def test_conditions_of_others_are_passed_over():
 
 def test_succeeded_and_failed_are_final_and_nothing_else_is():
     assert {phase for phase in Phase if phase.is_final} == {Phase.SUCCEEDED, Phase.FAILED}
+
+
+def test_fields_of_an_older_version_are_passed_over():
+    """A job on another Kubernetes may have a status that an unreleased version wrote."""
+    old = {
+        "phase": "Running",
+        "attempt": 1,
+        "memberAttempts": {"worker-1": 2},
+        "releases": {"worker-2": 1},
+        "left": ["worker-2"],
+        "roleRestarts": {"worker": 3},
+        "backoffCount": 3,
+        "memoryKills": {"worker-1": "512Mi"},
+        "tasks": [{"type": "worker", "restartCount": 3, "replicas": [{"name": "p", "uid": "u", "phase": "Running"}]}],
+    }
+
+    status = JobStatus.from_wire(old)
+
+    assert (status.phase, status.attempt, status.replicas) == (Phase.RUNNING, 1, ())
+    assert "left" not in status.to_wire()

@@ -208,6 +208,16 @@ def test_what_cannot_be_read_at_all_is_left_alone(settings):
     assert settings.store.read_bytes().startswith(b"kind: Pod")
 
 
+def test_a_store_of_an_older_version_is_not_a_loss(settings):
+    write(settings, "a")
+    with closing(sqlite3.connect(settings.store)) as db, db:
+        db.execute("PRAGMA user_version = 2")
+    before = settings.store.read_bytes()
+    with pytest.raises(HostError, match="start with a fresh PACELINE_HOME"):
+        accept_loss(settings, CLOCK)
+    assert settings.store.read_bytes() == before
+
+
 def test_a_store_of_a_newer_version_is_not_a_loss(settings):
     write(settings, "a")
     with closing(sqlite3.connect(settings.store)) as db, db:

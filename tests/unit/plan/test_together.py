@@ -7,7 +7,7 @@ import pytest
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, obeyed, places, seen, then
+from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, numbers, obeyed, places, seen, then
 
 A, B, C = places(3)
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}
@@ -123,3 +123,13 @@ def test_no_number_comes_twice():
     status = JobStatus.from_wire(decide(world, NOW).status.to_wire())
 
     assert all(attempt_of(status, place) > number for place, number in before.items())
+
+
+def test_a_job_whose_status_an_older_version_wrote_keeps_its_pods():
+    """It has no records of replicas; the pods tell their attempts."""
+    running = seen("Running", "Running", "Running", of=crew(), attempt=2, **RUNNING)
+    old = replace(running, status=running.status.but(replicas=(), tasks=()))
+    plan = decide(old, NOW)
+
+    assert (plan.create, plan.delete, numbers(plan.status)) == ((), (), {"worker-0": 2, "worker-1": 2, "worker-2": 2})
+    assert made(decide(then(old, decide(replace(old, restart_request="now"), NOW), *EMPTY), after(1))) == all_at(3)

@@ -78,10 +78,10 @@ def test_a_dead_owner_is_no_owner(path):
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
     filled(path)
-    change(path, "PRAGMA user_version = 3")
-    with pytest.raises(HostError, match=r"written by a newer Paceline \(its schema is 3, this one reads up to 2\)"):
+    change(path, "PRAGMA user_version = 4")
+    with pytest.raises(HostError, match=r"written by a newer Paceline \(its schema is 4, this one reads up to 3\)"):
         SqliteLog(path).open()
-    change(path, "PRAGMA user_version = 2")
+    change(path, "PRAGMA user_version = 3")
     with closing(SqliteLog(path)) as log:
         assert log.open() == 50
 
@@ -242,32 +242,42 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(path):
             }
 
 
-def test_a_file_of_the_first_schema_is_brought_up_to_date_and_kept_as_it_was(path):
-    old = Path(__file__).parents[2] / "data" / "store-schema-1.db"
-    path.write_bytes(old.read_bytes())
-    with closing(SqliteLog(path)) as log:
-        assert (log.open(), log.compacted()) == (20, 5)
-        assert [found.revision for found in log.since(0)] == list(range(6, 21))
-        names = [found.key.rpartition("/")[2] for found in log.current()]
-        assert names == ["made-2", "made-3", "made-4", "made-5", "made-0"]
-        log.append((record(21, "new"),))
-    with closing(SqliteLog(path)) as log:
-        assert log.open() == 21
-        assert len(log.since(5)) == 16
-        assert len(log.current()) == 6
-    with closing(sqlite3.connect(path.with_name("objects.db.schema-1"))) as kept:
-        assert kept.execute("PRAGMA user_version").fetchone() == (1,)
-        assert kept.execute("SELECT max(revision) FROM log").fetchone() == (20,)
+def files_beside(path):
+    """Everything in the folder of a store, by name."""
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
 
 
-def test_a_damaged_row_of_the_first_schema_is_noticed_after_the_change(path):
+@pytest.mark.parametrize("is_checkpointed", [True, False])
+@pytest.mark.parametrize("use", [SqliteLog.open, SqliteLog.look])
+def test_a_file_of_an_older_unreleased_version_is_refused_and_stays_as_it_is(path, use, is_checkpointed):
+    """The second one was killed before SQLite brought anything from the write-ahead log into the file."""
+    if is_checkpointed:
+        filled(path)
+        change(path, "PRAGMA user_version = 2")
+    else:
+        script = (
+            "import os, sys; from pathlib import Path; from paceline.store import sqlite_schema;"
+            "from paceline.store.sqlite import SqliteLog; sqlite_schema.SCHEMA = 2;"
+            "SqliteLog(Path(sys.argv[1])).open(); os.kill(os.getpid(), 9)"
+        )
+        subprocess.run([sys.executable, "-c", script, path], check=False)
+        assert path.with_name("objects.db-wal").stat().st_size
+    before = files_beside(path)
+    with pytest.raises(HostError) as refusal:
+        use(SqliteLog(path))
+    assert str(refusal.value) == (
+        f"{path} was written by an older Paceline that was never released (its schema is 2, this one reads 3); "
+        "stop that version with `paceline down`, then start with a fresh PACELINE_HOME"
+    )
+    assert files_beside(path) == before
+
+
+def test_a_file_of_the_first_schema_is_refused_and_stays_as_it_is(path):
     old = Path(__file__).parents[2] / "data" / "store-schema-1.db"
     path.write_bytes(old.read_bytes())
-    change(path, "UPDATE current SET value = x'00' WHERE key LIKE '%made-3'")
-    with closing(SqliteLog(path)) as log:
-        log.open()
-        with pytest.raises(HostError, match="made-3 at revision 16 is damaged"):
-            log.current()
+    with pytest.raises(HostError, match="older Paceline that was never released"):
+        SqliteLog(path).open()
+    assert files_beside(path) == {path.name: old.read_bytes()}
 
 
 def test_whoever_looks_sees_one_moment_and_disturbs_nobody(log, path):

@@ -51,17 +51,21 @@ def view_of(snapshot: JobSnapshot) -> JobView:
 
 
 def _with_removed(snapshot: JobSnapshot, unsaved: frozenset[ReplicaId]) -> JobStatus:
-    """Return the status with removed replicas marked, at an attempt that no pod has had; they may be added again."""
+    """Return the status with a record of every replica that has or had pods.
+
+    A removed replica is at an attempt that no pod has had, since it may be added again. A member without a record, as
+    in a status that another version wrote, is at the attempt of its last pod.
+    """
     members = {member.place for member in snapshot.gang.members}
     records = {record.place: record for record in snapshot.status.replicas}
-    next_numbers: dict[ReplicaId, int] = {}
+    last: dict[ReplicaId, int] = {}
     for pod in snapshot.pods:
-        # The pod of a removed replica may not be recorded yet.
-        if pod.place not in members:
-            next_numbers[pod.place] = max(pod.attempt + 1, next_numbers.get(pod.place, 0))
-    for place in {*records, *next_numbers} - members:
+        last[pod.place] = max(pod.attempt, last.get(pod.place, 0))
+    for place in sorted(members & last.keys() - records.keys()):
+        records[place] = ReplicaRecord(place=place, attempt=last[place])
+    for place in sorted({*records, *last} - members):
         record = records.get(place) or ReplicaRecord(place=place)
-        number = max(record.attempt + bool(record.uid), next_numbers.get(place, 0))
+        number = max(record.attempt + bool(record.uid), last.get(place, -1) + 1)
         records[place] = replace(record.at(number), is_scaled_down=True, has_output=place in unsaved)
     return snapshot.status.but(replicas=tuple(records.values()))
 
