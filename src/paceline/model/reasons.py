@@ -80,6 +80,7 @@ NODE = frozenset(
         "BackOff",
         "ContainerStatusUnknown",
         "ContainersNotInitialized",
+        "ContainersNotReady",
         "CrashLoopBackOff",
         "Created",
         "Failed",
