@@ -177,7 +177,7 @@ def test_up_twice_says_that_it_runs_and_changes_nothing(cluster: Embedded) -> No
     again = cluster.paceline("up", "-d")
 
     assert again.code == 0, again.err
-    assert "already running" in again.out
+    assert "is already running" in again.out
     assert cluster.control_pid == control
 
 

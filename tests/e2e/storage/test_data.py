@@ -244,7 +244,7 @@ def test_s47_a_job_that_keeps_nothing_is_told_what_to_do(cluster):
     refused = cluster.paceline("results", "nowhere")
 
     assert (refused.code, refused.out) == (1, "")
-    assert "genericjob/nowhere keeps no results, because it has no spec.output; name a bucket" in refused.err
+    assert "genericjob/nowhere has no results, because spec.output is not set; set it to a bucket" in refused.err
     assert ended(cluster, "nowhere")["phase"] == "Succeeded"
     assert cluster.paceline("delete", "nowhere", "--yes").code == 0
     said = "nowhere was deleted and did not upload results to a bucket"

@@ -144,7 +144,7 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     (tmp_path / "seen.txt").write_text("from the volume\n")
     ask(cluster, "volume", "create", "photos", "--dir", str(tmp_path))
     made = ask(cluster, "repo", "create", "mnist", "--git", server.url("open"), "--revision", "v1")
-    assert made.out == "code/mnist created\n"
+    assert made.out == "repo/mnist created\n"
     assert "already exists" in ask(cluster, "repo", "create", "mnist", "--git", server.url("lost"), code=1).err
     listed = rf"^mnist +{re.escape(server.url('open'))} +v1 +<none> +<none> "
     assert re.search(listed, ask(cluster, "repo", "list").out, re.MULTILINE)
@@ -162,7 +162,7 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     folder.mkdir()
     words = ("--command", "true", "--data", str(folder), "other")
     meant = ask(cluster, "train", "--repo", "mnits", *words, code=1).err
-    assert "no code named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
+    assert "no repo named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
     assert str(folder) not in ask(cluster, "volume", "list").out, "nothing is made for it"
     ask(cluster, "repo", "delete", "-y", "mnist")
     assert "mnist" not in ask(cluster, "repo", "list").out
