@@ -3,13 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class CommandEntry:
-    """A command: where it is defined below cli/commands/, and its summary."""
-
-    location: str
-    summary: str
+# A command: MODULE:FUNCTION below cli/commands/, and its summary.
+Entry = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +13,10 @@ class GroupEntry:
 
     summary: str
     help: str
-    commands: Mapping[str, "CommandEntry | GroupEntry"]
+    commands: Mapping[str, "Entry | GroupEntry"]
 
 
-Command = CommandEntry | GroupEntry
+Command = Entry | GroupEntry
 
 TEMPLATE = GroupEntry(
     summary="List, explain and render application templates.",
@@ -31,12 +26,11 @@ Examples:
   paceline app template show tensorflow-training
   paceline app template render mnist tensorflow-training -f values.yaml""",
     commands={
-        "list": CommandEntry("apps.releases:list_templates", "List the templates."),
-        "show": CommandEntry(
-            "apps.releases:show_template", "Show a template: what it does, and its values with their defaults."
-        ),
-        "render": CommandEntry(
-            "apps.releases:render_template", "Print the application that a template renders with the given values."
+        "list": ("apps.releases:list_templates", "List the templates."),
+        "show": ("apps.releases:show_template", "Show a template: what it does, and its values with their defaults."),
+        "render": (
+            "apps.releases:render_template",
+            "Print the application that a template renders with the given values.",
         ),
     },
 )
@@ -50,16 +44,14 @@ Examples:
   paceline app upgrade mnist --set hyperparams.learningrate=0.0005
   paceline app history mnist""",
     commands={
-        "install": CommandEntry("apps.releases:install", "Install an application from a template and values."),
-        "upgrade": CommandEntry(
-            "apps.releases:upgrade", "Change the values of an application and run its next revision."
-        ),
-        "rollback": CommandEntry("apps.releases:rollback", "Run an earlier revision of an application again."),
-        "list": CommandEntry("apps.apps:list_apps", "List applications."),
-        "status": CommandEntry("apps.apps:status", "Show an application and its resources."),
-        "history": CommandEntry("apps.apps:history", "List the revisions of an application with their results."),
-        "diff": CommandEntry("apps.apps:diff", "Compare two revisions of an application."),
-        "uninstall": CommandEntry("apps.apps:uninstall", "Uninstall applications and delete their resources."),
+        "install": ("apps.releases:install", "Install an application from a template and values."),
+        "upgrade": ("apps.releases:upgrade", "Change the values of an application and run its next revision."),
+        "rollback": ("apps.releases:rollback", "Run an earlier revision of an application again."),
+        "list": ("apps.apps:list_apps", "List applications."),
+        "status": ("apps.apps:status", "Show an application and its resources."),
+        "history": ("apps.apps:history", "List the revisions of an application with their results."),
+        "diff": ("apps.apps:diff", "Compare two revisions of an application."),
+        "uninstall": ("apps.apps:uninstall", "Uninstall applications and delete their resources."),
         "template": TEMPLATE,
     },
 )
@@ -73,11 +65,12 @@ Examples:
   paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
   paceline train train.py --data tfoss""",
     commands={
-        "create": CommandEntry(
-            "apps.named_resources:create_volume", "Create a named volume from a folder, a new claim or a bucket."
+        "create": (
+            "apps.named_resources:create_volume",
+            "Create a named volume from a folder, a new claim or a bucket.",
         ),
-        "list": CommandEntry("apps.named_resources:list_volumes", "List the named volumes."),
-        "delete": CommandEntry("apps.named_resources:delete_volume", "Delete a named volume."),
+        "list": ("apps.named_resources:list_volumes", "List the named volumes."),
+        "delete": ("apps.named_resources:delete_volume", "Delete a named volume."),
     },
 )
 
@@ -89,9 +82,9 @@ Examples:
   paceline repo create private --git https://example.org/team/private.git --secret team-git
   paceline train --repo mnist --command 'python3 train.py' NAME""",
     commands={
-        "create": CommandEntry("apps.named_resources:create_repo", "Create a named code repository."),
-        "list": CommandEntry("apps.named_resources:list_repos", "List the named code repositories."),
-        "delete": CommandEntry("apps.named_resources:delete_repo", "Delete a named code repository."),
+        "create": ("apps.named_resources:create_repo", "Create a named code repository."),
+        "list": ("apps.named_resources:list_repos", "List the named code repositories."),
+        "delete": ("apps.named_resources:delete_repo", "Delete a named code repository."),
     },
 )
 
@@ -106,11 +99,9 @@ Examples:
   paceline env build pytorch
   paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'""",
     commands={
-        "list": CommandEntry(
-            "cluster.environments:list_environments", "List the image table and the environments that are built."
-        ),
-        "build": CommandEntry("cluster.environments:build", "Build environments in advance and print their folders."),
-        "prune": CommandEntry("cluster.environments:prune", "Remove environments that have not been used for a while."),
+        "list": ("cluster.environments:list_environments", "List the image table and the environments that are built."),
+        "build": ("cluster.environments:build", "Build environments in advance and print their folders."),
+        "prune": ("cluster.environments:prune", "Remove environments that have not been used for a while."),
     },
 )
 
@@ -122,10 +113,10 @@ Examples:
   paceline cluster backup monday.paceline
   paceline cluster verify""",
     commands={
-        "status": CommandEntry("cluster.admin:status", "Show whether the embedded cluster is running, and its nodes."),
-        "backup": CommandEntry("cluster.admin:backup", "Back up the objects of the embedded cluster to a file."),
-        "restore": CommandEntry("cluster.admin:restore", "Restore the objects of the embedded cluster from a backup."),
-        "verify": CommandEntry("cluster.admin:verify", "Verify the integrity of the object store or of a backup."),
+        "status": ("cluster.admin:status", "Show whether the embedded cluster is running, and its nodes."),
+        "backup": ("cluster.admin:backup", "Back up the objects of the embedded cluster to a file."),
+        "restore": ("cluster.admin:restore", "Restore the objects of the embedded cluster from a backup."),
+        "verify": ("cluster.admin:verify", "Verify the integrity of the object store or of a backup."),
     },
 )
 
@@ -136,45 +127,50 @@ Examples:
   paceline kube crds | kubectl apply --server-side -f -
   paceline kube controller --kubeconfig ~/.kube/config""",
     commands={
-        "controller": CommandEntry("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
-        "crds": CommandEntry("cluster.kube:crds", "Print the CustomResourceDefinitions."),
+        "controller": ("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
+        "crds": ("cluster.kube:crds", "Print the CustomResourceDefinitions."),
     },
 )
 
 # The sections of `paceline --help`.
 SECTIONS: Mapping[str, Mapping[str, Command]] = {
     "Run jobs": {
-        "run": CommandEntry("jobs.run:run", "Run the jobs in YAML files and follow them until they end."),
-        "submit": CommandEntry("jobs.run:submit", "Create the objects in YAML files and return at once."),
-        "train": CommandEntry("apps.train:train", "Train with your own code, local or from a Git repository."),
-        "check": CommandEntry("jobs.run:check", "Validate YAML files without creating anything."),
+        "run": ("jobs.run:run", "Run the jobs in YAML files and follow them until they end."),
+        "submit": ("jobs.run:submit", "Create the objects in YAML files and return at once."),
+        "train": ("apps.train:train", "Train with your own code, local or from a Git repository."),
+        "check": ("jobs.run:check", "Validate YAML files without creating anything."),
     },
     "Inspect jobs": {
-        "get": CommandEntry("jobs.get:get", "List jobs, or resources of any kind."),
-        "describe": CommandEntry("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
-        "logs": CommandEntry("jobs.logs:logs", "Print or follow the logs of a job or pod."),
-        "top": CommandEntry("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
-        "results": CommandEntry("jobs.results:results", "List the output files of a job."),
-        "tensorboard": CommandEntry("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
-        "notebook": CommandEntry("jobs.interactive:notebook", "Open a notebook in your browser."),
+        "get": ("jobs.get:get", "List jobs, or resources of any kind."),
+        "describe": ("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
+        "logs": ("jobs.logs:logs", "Print or follow the logs of a job or pod."),
+        "top": ("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
+        "results": ("jobs.results:results", "List the output files of a job."),
+        "tensorboard": ("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
+        "notebook": ("jobs.interactive:notebook", "Open a notebook in your browser."),
     },
     "Control jobs": {
-        "stop": CommandEntry("jobs.lifecycle:stop", "Stop a job or application and wait until it has stopped."),
-        "restart": CommandEntry("jobs.lifecycle:restart", "Restart the processes of a running or stopped job."),
-        "rerun": CommandEntry("jobs.lifecycle:rerun", "Run a job again, as a new job with the same spec."),
-        "pause": CommandEntry("jobs.lifecycle:pause", "Pause a job: stop its processes but keep the job."),
-        "resume": CommandEntry("jobs.lifecycle:resume", "Resume a paused job."),
-        "scale": CommandEntry("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
-        "exec": CommandEntry("jobs.exec:execute", "Run a command in a container of a job or pod."),
-        "delete": CommandEntry("jobs.delete:delete", "Delete jobs or other resources."),
+        "stop": ("jobs.lifecycle:stop", "Stop a job or application and wait until it has stopped."),
+        "restart": ("jobs.lifecycle:restart", "Restart the processes of a running or stopped job."),
+        "rerun": ("jobs.lifecycle:rerun", "Run a job again, as a new job with the same spec."),
+        "pause": ("jobs.lifecycle:pause", "Pause a job: stop its processes but keep the job."),
+        "resume": ("jobs.lifecycle:resume", "Resume a paused job."),
+        "scale": ("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
+        "exec": ("jobs.exec:execute", "Run a command in a container of a job or pod."),
+        "delete": ("jobs.delete:delete", "Delete jobs or other resources."),
     },
     "Start and stop the embedded cluster": {
-        "up": CommandEntry("cluster.up:up", "Start the embedded cluster."),
-        "down": CommandEntry("cluster.down:down", "Stop the embedded cluster."),
+        "up": ("cluster.up:up", "Start the embedded cluster."),
+        "down": ("cluster.down:down", "Stop the embedded cluster."),
     },
     "Manage": {"app": APP, "volume": VOLUME, "repo": REPO, "env": ENV, "cluster": CLUSTER, "kube": KUBE},
     "Other": {
-        "completion": CommandEntry("about:completion", "Print the completion script for your shell."),
-        "version": CommandEntry("about:version", "Print the version of this command and of the cluster."),
+        "completion": ("about:completion", "Print the completion script for your shell."),
+        "version": ("about:version", "Print the version of this command and of the cluster."),
     },
 }
+
+
+def summary_of(command: Command) -> str:
+    """Return the summary of a command or group."""
+    return command.summary if isinstance(command, GroupEntry) else command[1]

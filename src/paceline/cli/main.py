@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.command_table import SECTIONS, Command, CommandEntry
+from paceline.cli.command_table import SECTIONS, Command, GroupEntry, summary_of
 from paceline.cli.output.console import print_error, print_hint
 from paceline.errors import PacelineError
 
@@ -32,18 +32,17 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
-        match self._table.get(cmd_name):
-            case None:
-                return None
-            case CommandEntry(location=location):
-                module, _, attribute = location.partition(":")
-                command: click.Command = getattr(import_module(f"paceline.cli.commands.{module}"), attribute)
-                # click expects the control character \b to keep line breaks; raw docstrings have a backslash and a b.
-                command.help = (command.help or "").replace("\\b\n", "\b\n")
-                return command
-            case group:
-                text = "\n\n".join([group.summary, *(_unwrapped(part) for part in group.help.split("\n\n"))])
-                return LazyGroup(cmd_name, {"Commands": group.commands}, help=text)
+        entry = self._table.get(cmd_name)
+        if isinstance(entry, GroupEntry):
+            text = "\n\n".join([entry.summary, *(_unwrapped(part) for part in entry.help.split("\n\n"))])
+            return LazyGroup(cmd_name, {"Commands": entry.commands}, help=text)
+        if entry is None:
+            return None
+        module, _, function = entry[0].partition(":")
+        command: click.Command = getattr(import_module(f"paceline.cli.commands.{module}"), function)
+        # click expects the control character \b to keep line breaks; raw docstrings have a backslash and a b.
+        command.help = (command.help or "").replace("\\b\n", "\b\n")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,7 +60,7 @@ class LazyGroup(click.Group):
         width = max(map(len, self._table))
         for title, entries in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
+                formatter.write_dl([(name.ljust(width), summary_of(entry)) for name, entry in entries.items()])
 
 
 def _unwrapped(paragraph: str) -> str:
@@ -73,7 +72,7 @@ def _suggestion(typed: str, path: str, table: Mapping[str, Command]) -> str:
     if typed in RENAMED:
         return f"{path} {RENAMED[typed]}"
     for name, entry in table.items():
-        if not isinstance(entry, CommandEntry) and typed in entry.commands:
+        if isinstance(entry, GroupEntry) and typed in entry.commands:
             return f"{path} {name} {typed}"
     from difflib import get_close_matches
 

@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from paceline.cli.command_table import SECTIONS, CommandEntry
+from paceline.cli.command_table import SECTIONS, GroupEntry, summary_of
 from paceline.cli.main import group, main
 
 # What a command that prints its help must not pay for.
@@ -68,7 +68,7 @@ def commands(table, path=()):
     """Yield every command and group with its path."""
     for name, entry in table.items():
         yield (*path, name), entry
-        if not isinstance(entry, CommandEntry):
+        if isinstance(entry, GroupEntry):
             yield from commands(entry.commands, (*path, name))
 
 
@@ -83,14 +83,14 @@ def test_the_list_of_commands_says_what_each_command_says_of_itself(path):
         command = command.get_command(click.Context(command), name)
 
     assert command is not None
-    assert command.get_short_help_str(limit=200) == COMMANDS[path].summary
+    assert command.get_short_help_str(limit=200) == summary_of(COMMANDS[path])
 
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_has_help_with_an_example(path, capsys):
     assert main([*path.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert COMMANDS[path].summary in shown
+    assert summary_of(COMMANDS[path]) in shown
     assert re.search(rf"Examples?: .*paceline {path}\b", shown) or path == "completion"
     assert "\\b" not in shown
 

@@ -42,6 +42,11 @@ def as_yaml(objects: Any) -> str:
     return dump(objects)
 
 
+def as_text(objects: Any, output: str | None) -> str:
+    """Format objects as JSON or YAML; empty for other formats, which are for people."""
+    return {"json": as_json, "yaml": as_yaml}[output](objects) if output in ("json", "yaml") else ""
+
+
 def listed(objects: Sequence[Object], *, is_one: bool) -> Object:
     """Return what `-o json` prints: the object itself, or a List."""
     if is_one and len(objects) == 1:

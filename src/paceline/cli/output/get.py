@@ -85,8 +85,9 @@ class GetView:
         if self._output == "name":
             self._out.lines(formats.names(objects))
             return exit_codes.OK
-        shown = formats.listed([obj for _, obj in objects], is_one=bool(self._name))
-        self._out.document(formats.as_json(shown) if self._output == "json" else formats.as_yaml(shown))
+        self._out.document(
+            formats.as_text(formats.listed([obj for _, obj in objects], is_one=bool(self._name)), self._output)
+        )
         return exit_codes.OK
 
     def _job_rows(self, jobs: list[tuple[ResourceKind, Object]]) -> Rows:

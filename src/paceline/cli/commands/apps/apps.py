@@ -40,9 +40,8 @@ def list_apps(*, cluster: ClusterOptions, everywhere: bool, output: str | None) 
         namespace = session.namespace
     if output == "name":
         out().lines(formats.names((KIND, app) for app in apps))
-    elif output in ("json", "yaml"):
-        listed = formats.listed(apps, is_one=False)
-        out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
+    elif text := formats.as_text(formats.listed(apps, is_one=False), output):
+        out().document(text)
     elif not apps:
         err().line("No applications found" + ("." if everywhere else f" in namespace {namespace}."))
     else:
@@ -97,9 +96,8 @@ def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
     """
     with open_session(cluster) as session:
         revisions = app_named(session, name).revisions()
-    if output in ("json", "yaml"):
-        listed = formats.listed([revision.record for revision in revisions], is_one=False)
-        out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
+    if text := formats.as_text(formats.listed([revision.record for revision in revisions], is_one=False), output):
+        out().document(text)
         return exit_codes.OK
     if output == "name":
         out().lines(f"jobrecord/{revision.record['metadata']['name']}" for revision in revisions)

@@ -31,9 +31,8 @@ def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
     """
     with open_session(cluster) as session:
         results = results_of(session, name, is_here=cluster.is_embedded)
-    if output in ("json", "yaml"):
-        shown = document(results)
-        out().document(formats.as_json(shown) if output == "json" else formats.as_yaml(shown))
+    if text := formats.as_text(document(results), output):
+        out().document(text)
         return exit_codes.OK
     if output == "name":
         out().lines(f"{file.member}/{file.name}" for file in results.files)
