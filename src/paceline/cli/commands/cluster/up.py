@@ -33,7 +33,7 @@ class UpArguments(TypedDict):
     "images",
     multiple=True,
     metavar="PATTERN=ENVIRONMENT",
-    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name from `paceline image list`, a requirements file "
+    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name from `paceline env list`, a requirements file "
     "or a virtual environment. Can be repeated.",
 )
 @click.option(
@@ -62,7 +62,7 @@ class UpArguments(TypedDict):
 @click.option(
     "--discard-damaged-state",
     is_flag=True,
-    help="Start even if the stored objects are damaged, outdated or missing.",
+    help="Start with the intact objects if others are damaged or missing.",
 )
 def up(**typed: Unpack[UpArguments]) -> int:
     r"""Start the embedded cluster.
