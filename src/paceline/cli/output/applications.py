@@ -135,12 +135,13 @@ def board_cells(board: Object) -> Row:
 
 def print_notes(ref: AppRef, url: str, job: JobRef | None, *, to: TextOutput) -> None:
     """Print the commands to try next."""
+    notes = [
+        ("Follow the training", f"paceline logs -f {ref.name}" if job is not None else ""),
+        ("Compare revisions", f"paceline app history {ref.name}"),
+        ("Show the curves", f"paceline tensorboard {ref.name}" if url else ""),
+    ]
     to.line("NOTES:")
-    if job is not None:
-        to.line(f"  paceline logs -f {ref.name}      follows the training")
-    to.line(f"  paceline history {ref.name}      compares its revisions")
-    if url:
-        to.line(f"  paceline tensorboard {ref.name}  shows the curves of all of them")
+    to.lines(pairs(notes, indent=2))
 
 
 def history_rows(revisions: tuple[Revision, ...], now: datetime) -> list[Row]:
