@@ -1,4 +1,4 @@
-"""Schemas of kinds: following references, finding fields that nobody knows, forms that validators take."""
+"""OpenAPI schemas: references, pruning of unknown fields, conversion to JSON Schema."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,21 +9,23 @@ from paceline.apimachinery.meta import Object
 
 REF = "#/components/schemas/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-MOST = 9 * 10**18
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 Schema = Mapping[str, Any]
 
-_LEAVE_OUT = frozenset({"default", "description", "example", "externalDocs", "nullable", "title"})
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_NOT_VALIDATED = frozenset({"default", "description", "example", "externalDocs", "nullable", "title"})
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+# Slightly less than what a quantity may be as text, because a number is rounded when it becomes text.
+_LARGEST_QUANTITY = 9 * 10**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownField:
-    """A field that the kind does not have."""
+    """A field that a kind does not have."""
 
     path: str
-    # `, did you mean "…"?`, or nothing.
+    # `, did you mean "…"?`, or empty.
     suggestion: str
 
     def __str__(self) -> str:
@@ -32,31 +34,34 @@ class UnknownField:
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """Which fields may be where; None means that anything may."""
+    """The fields that a value may have; a shape without anything allows everything."""
 
     fields: "dict[str, Shape] | None" = None
     items: "Shape | None" = None
-    # What has a name that is not among the fields; beside fields, None means that nothing else may be.
+    # The shape of other fields; if there are fields, None allows no others.
     values: "Shape | None" = None
     nullable: bool = False
 
 
+_ANYTHING = Shape()
+
+
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of schemas, each worked out once. Schemas may refer to themselves."""
+    """The shapes of schemas, each computed once. Schemas may be recursive."""
 
     components: Mapping[str, Any]
     _by_name: dict[str, Shape] = field(default_factory=dict)
 
     def of_object(self, schema: Schema, *, structural: bool = False) -> Shape:
-        """Work out the shape of a whole object: its metadata is always that of Kubernetes.
+        """Return the shape of a whole object; its metadata is always that of Kubernetes.
 
-        A structural schema, as definitions have it, names all that may be.
+        A structural schema, as CRDs have it, allows only the fields that it names.
         """
         shape = self._structural(schema) if structural else self._shape(schema)
-        return shape if shape.fields is None else self._whole(shape)
+        return shape if shape.fields is None else self._with_metadata(shape)
 
-    def _whole(self, shape: Shape) -> Shape:
+    def _with_metadata(self, shape: Shape) -> Shape:
         fields = {"apiVersion": Shape(), "kind": Shape(), **(shape.fields or {})}
         if META in self.components:
             fields["metadata"] = self._shape({"$ref": REF + META})
@@ -66,124 +71,99 @@ class Shapes:
         shape = Shape(nullable=bool(schema.get("nullable")))
         if isinstance(items := schema.get("items"), Mapping):
             shape.items = self._structural(items)
-        values = schema.get("additionalProperties")
-        is_open = schema.get("x-kubernetes-preserve-unknown-fields")
-        if isinstance(values, Mapping):
-            shape.values = self._structural(values)
-        elif "properties" in schema or (schema.get("type") == "object" and not (values or is_open)):
-            named = schema.get("properties") or {}
-            shape.fields = {name: self._structural(inner) for name, inner in named.items()}
+        additional, is_open = schema.get("additionalProperties"), schema.get(_PRESERVE)
+        if isinstance(additional, Mapping):
+            shape.values = self._structural(additional)
+        elif "properties" in schema or (schema.get("type") == "object" and not (additional or is_open)):
+            properties = schema.get("properties") or {}
+            shape.fields = {name: self._structural(inner) for name, inner in properties.items()}
             shape.values = _ANYTHING if is_open else None
         if schema.get("x-kubernetes-embedded-resource"):
-            # One without fields is open: it has what every object has, and anything else.
             shape.values = _ANYTHING if is_open else None
-            return self._whole(shape)
+            return self._with_metadata(shape)
         return shape
 
     def _shape(self, schema: Schema) -> Shape:
-        if reference := reference_of(schema):
-            if reference not in self._by_name:
-                # Entered before it is filled, so that a schema that holds itself finds this one.
-                self._by_name[reference] = shape = Shape()
-                self._fill(shape, self.components.get(reference, {}))
+        reference = reference_of(schema)
+        if reference in self._by_name:
             return self._by_name[reference]
         shape = Shape()
+        if reference:
+            # Registered before it is filled, so that a recursive schema finds it.
+            self._by_name[reference] = shape
+            schema = self.components.get(reference, {})
         self._fill(shape, schema)
         return shape
 
     def _fill(self, shape: Shape, schema: Schema) -> None:
         if reference_of(schema):
-            known = self._shape(schema)
-            shape.fields, shape.items = known.fields, known.items
-            shape.values, shape.nullable = known.values, known.nullable
+            target = self._shape(schema)
+            shape.fields, shape.items = target.fields, target.items
+            shape.values, shape.nullable = target.values, target.nullable
             return
         shape.nullable = bool(schema.get("nullable"))
+        additional = schema.get("additionalProperties")
         if isinstance(schema.get("items"), Mapping):
             shape.items = self._shape(schema["items"])
-        if isinstance(schema.get("additionalProperties"), Mapping):
-            shape.values = self._shape(schema["additionalProperties"])
-        elif "properties" in schema and not _is_open(schema):
-            shape.fields = {}
-            for name, inner in schema["properties"].items():
-                shape.fields[name] = self._shape(inner)
+        if isinstance(additional, Mapping):
+            shape.values = self._shape(additional)
+        elif "properties" in schema and not (additional or schema.get(_PRESERVE)):
+            shape.fields = {name: self._shape(inner) for name, inner in schema["properties"].items()}
 
 
 def prune(obj: Object, shape: Shape) -> tuple[UnknownField, ...]:
-    """Take out, in place, every field that the shape does not have, and name each.
+    """Remove, in place, every field that the shape does not have, and return them.
 
-    A null where the schema allows none counts as not being there, as in Kubernetes.
+    A null that the schema does not allow counts as missing and is removed too, as in Kubernetes.
     """
-    found: list[UnknownField] = []
-    _prune_fields(obj, shape, [], found)
-    return tuple(found)
+    unknown: list[UnknownField] = []
+    _prune_fields(obj, shape, [], unknown)
+    return tuple(unknown)
 
 
 MOST_SUGGESTIONS = 20
-# Steps from the object to a value; spelled only when there is something to say.
+# The steps from the object to a value; joined only for a message.
 _Trail = list[str | int]
 
 
-def _prune_fields(holder: Object, shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
+def _prune_fields(holder: Object, shape: Shape, trail: _Trail, unknown: list[UnknownField]) -> None:
     fields = shape.fields
     others = shape.values or (_ANYTHING if fields is None else None)
-    gone: list[str] = []
+    removed: list[str] = []
     for name, value in holder.items():
         inner = others if fields is None else fields.get(name, others)
         if inner is None:
-            gone.append(name)
+            removed.append(name)
             # Comparing takes long, and nobody reads the hundredth suggestion.
-            hint = did_you_mean(name, fields or ()) if len(found) < MOST_SUGGESTIONS else ""
-            found.append(UnknownField(path=spell((*trail, name)), suggestion=hint))
+            hint = did_you_mean(name, fields or ()) if len(unknown) < MOST_SUGGESTIONS else ""
+            unknown.append(UnknownField(path=spell((*trail, name)), suggestion=hint))
         elif value is None:
             if inner is not _ANYTHING and not inner.nullable:
-                gone.append(name)
-        elif isinstance(value, dict):
-            trail.append(name)
-            _prune_fields(value, inner, trail, found)
-            trail.pop()
-        elif isinstance(value, list):
-            trail.append(name)
-            _prune_items(value, inner, trail, found)
-            trail.pop()
-    for name in gone:
+                removed.append(name)
+        elif isinstance(value, (dict, list)):
+            _prune_value(value, inner, trail, name, unknown)
+    for name in removed:
         del holder[name]
 
 
-def _prune_items(holder: list[Any], shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
-    if shape.items is None:
-        return
-    for index, value in enumerate(holder):
-        if isinstance(value, dict):
-            trail.append(index)
-            _prune_fields(value, shape.items, trail, found)
-            trail.pop()
-        elif isinstance(value, list):
-            trail.append(index)
-            _prune_items(value, shape.items, trail, found)
-            trail.pop()
-
-
-_ANYTHING = Shape()
+def _prune_value(value: Any, shape: Shape, trail: _Trail, step: str | int, unknown: list[UnknownField]) -> None:
+    trail.append(step)
+    if isinstance(value, dict):
+        _prune_fields(value, shape, trail, unknown)
+    elif shape.items is not None:
+        for index, item in enumerate(value):
+            if isinstance(item, (dict, list)):
+                _prune_value(item, shape.items, trail, index, unknown)
+    trail.pop()
 
 
 def spell(path: Iterable[str | int]) -> str:
-    """Spell a path as Kubernetes does: spec.containers[0].name."""
-    spelled = ""
-    for step in path:
-        if isinstance(step, int):
-            spelled += f"[{step}]"
-        else:
-            spelled += f".{step}" if spelled else step
-    return spelled
-
-
-def _is_open(schema: Schema) -> bool:
-    preserved = schema.get("x-kubernetes-preserve-unknown-fields")
-    return bool(preserved or schema.get("additionalProperties"))
+    """Return a path as Kubernetes writes it: spec.containers[0].name."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def reference_of(schema: Schema) -> str:
-    """Give the name of the component that a schema stands for, or ""."""
+    """Return the name of the component that a schema refers to, or ""."""
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(REF)
     parts: list[Schema] = schema.get("allOf") or []
@@ -191,15 +171,15 @@ def reference_of(schema: Schema) -> str:
 
 
 def reachable(schema: Schema, components: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the components that a schema needs, directly or not."""
-    found: dict[str, Any] = {}
-    waiting = list(_references(schema))
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name in components:
-            found[name] = components[name]
-            waiting.extend(_references(components[name]))
-    return dict(sorted(found.items()))
+    """Return the components that a schema refers to, directly or indirectly."""
+    needed: dict[str, Any] = {}
+    pending = list(_references(schema))
+    while pending:
+        name = pending.pop()
+        if name not in needed and name in components:
+            needed[name] = components[name]
+            pending.extend(_references(components[name]))
+    return dict(sorted(needed.items()))
 
 
 def _references(part: Any) -> Iterator[str]:
@@ -210,30 +190,28 @@ def _references(part: Any) -> Iterator[str]:
             else:
                 yield from _references(value)
     elif isinstance(part, (list, tuple)):
-        for each in part:
-            yield from _references(each)
+        for item in part:
+            yield from _references(item)
 
 
 def as_json_schema(schema: Schema, components: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn an OpenAPI schema and what it refers to into one JSON schema for a validator."""
-    needed = reachable(schema, components)
-    shared = {name: _rewritten(each) for name, each in needed.items()}
+    """Return an OpenAPI schema and its components as one JSON Schema."""
+    shared = {name: _rewritten(component) for name, component in reachable(schema, components).items()}
     if QUANTITY in shared:
-        # A format is about text only, so a bare number has bounds: a little less than what text may say, because
-        # writing a number as text rounds it.
-        bounds = {"minimum": -MOST, "maximum": MOST}
+        # A format applies to text only, so a number needs bounds.
+        bounds = {"minimum": -_LARGEST_QUANTITY, "maximum": _LARGEST_QUANTITY}
         shared[QUANTITY] = {"type": ["string", "number"], "format": "quantity", **bounds}
     return {"allOf": [_rewritten(schema)], "components": {"schemas": shared}}
 
 
 def _rewritten(schema: Any) -> Any:
-    """Say in JSON schema what OpenAPI says in its own words."""
+    """Return a schema with the keywords of OpenAPI replaced by those of JSON Schema."""
     if not isinstance(schema, Mapping):
         return schema
     plain = {
-        name: _rewritten_part(name, value)
+        name: _rewritten_keyword(name, value)
         for name, value in schema.items()
-        if name not in _LEAVE_OUT and not name.startswith("x-kubernetes-")
+        if name not in _NOT_VALIDATED and not name.startswith("x-kubernetes-")
     }
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if plain.get(exclusive) is True:
@@ -255,11 +233,11 @@ def _rewritten(schema: Any) -> Any:
     return plain
 
 
-def _rewritten_part(name: str, value: Any) -> Any:
+def _rewritten_keyword(name: str, value: Any) -> Any:
     if name == "properties":
-        return {each: _rewritten(inner) for each, inner in value.items()}
+        return {field_name: _rewritten(inner) for field_name, inner in value.items()}
     if name in {"items", "additionalProperties", "not"}:
         return _rewritten(value)
     if name in {"allOf", "anyOf", "oneOf"}:
-        return [_rewritten(each) for each in value]
+        return [_rewritten(branch) for branch in value]
     return value

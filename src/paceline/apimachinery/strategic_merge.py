@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.fields.typed import go_text, go_type
 from paceline.apimachinery.json_patch import Unfit
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.schema import Schema, reference_of
@@ -32,8 +31,8 @@ class Strategic:
             case None | "merge":
                 pass
             case other:
-                raise Unfit(f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
-        _check_kept(patch)
+                raise Unfit(f"$patch must be delete, merge or replace, not {other!r}")
+        _check_retained(patch)
         merged = dict(target)
         for name, value in patch.items():
             if name.startswith("$"):
@@ -68,7 +67,7 @@ class Strategic:
         count = len(target)
         for patch_item in patch:
             if not isinstance(patch_item, dict) or key not in patch_item:
-                raise Unfit(f"map: {go_text(patch_item)} does not contain declared merge key: {key}")
+                raise Unfit(f"an item of the patch does not set the merge key {key}")
             name = _json(patch_item[key])
             if patch_item.get(_DIRECTIVE) == "delete":
                 for position in positions.pop(name, ()):
@@ -87,7 +86,7 @@ class Strategic:
         for name, value in patch.items():
             field = name.partition("/")[2]
             if name.startswith((_DROP, _ORDER)) and not isinstance(value, list):
-                raise Unfit(f"expected a []interface {{}}, but received a {go_type(value)}")
+                raise Unfit(f"{name} must be a list")
             if not isinstance(merged.get(field), list) or not isinstance(value, list):
                 continue
             if name.startswith(_DROP):
@@ -112,7 +111,7 @@ class Strategic:
         return schema
 
 
-def _check_kept(patch: Object) -> None:
+def _check_retained(patch: Object) -> None:
     """Raise Unfit if a patch sets a field that its retainKeys do not contain."""
     retained = patch.get(_RETAIN)
     fields = (name for name, value in patch.items() if not name.startswith("$") and value is not None)

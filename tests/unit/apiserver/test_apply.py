@@ -108,7 +108,7 @@ REFUSED = {
         "metadata.managedFields must not be set",
     ),
     "with an unknown field": ({**config_map("a"), "dat": {}}, {}, 400, ".dat: field not declared in schema"),
-    "with a number for a text": (config_map("a", x=1), {}, 400, ".data.x: expected string, got"),
+    "with a number for a text": (config_map("a", x=1), {}, 400, ".data.x: expected a string"),
     "at another revision": (
         {**config_map("a"), "metadata": {"name": "a", "resourceVersion": "1"}},
         {},

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.apimachinery.fields.fieldset import SELF, Fields, Path, encode, field_step, in_order, is_below
-from paceline.apimachinery.fields.typed import FREE, PIECE, Sort, Type, step_to
+from paceline.apimachinery.fields.typed import ATOMIC, DEDUCED, Structure, Type, step_to
 
 
 class Absent:
@@ -51,10 +51,10 @@ def _compare(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Co
     elif new is ABSENT:
         _collect(value_type, old, path, comparison.removed)
     elif old != new:
-        sort = value_type.like(old, new)
-        if sort is Sort.PIECE or not (old or new) or not _is_fit(sort, old, new):
+        structure = value_type.structure_of(old, new)
+        if structure is Structure.ATOMIC or not (old or new) or not _is_fit(structure, old, new):
             comparison.modified.append(path)
-        elif sort is Sort.MAP:
+        elif structure is Structure.MAP:
             _compare_maps(value_type, (old or {}, new or {}), path, comparison)
         else:
             _compare_lists(value_type, (old or (), new or ()), path, comparison)
@@ -62,25 +62,25 @@ def _compare(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Co
 
 def _collect(value_type: Type, value: Any, path: Path, paths: list[Path]) -> None:
     """Add the path of a value that was added or removed, and those of all its parts."""
-    sort = value_type.sort if value_type.sort is not Sort.FREE else value_type.like(value)
-    if sort is Sort.PIECE or not value or not _is_fit(sort, value):
+    structure = value_type.structure_of(value)
+    if structure is Structure.ATOMIC or not value or not _is_fit(structure, value):
         pass
-    elif sort is Sort.MAP:
-        fields, others = value_type.fields, value_type.values or FREE
+    elif structure is Structure.MAP:
+        fields, others = value_type.fields, value_type.values or DEDUCED
         for name, inner in value.items():
             _collect(fields.get(name) or others, inner, (*path, "f:" + name), paths)
     else:
         for step, items in _by_step(value_type, value).items():
             if len(items) == 1:
-                _collect(value_type.items or PIECE, items[0], (*path, step), paths)
+                _collect(value_type.items or ATOMIC, items[0], (*path, step), paths)
             else:
                 paths.append((*path, step))
     if path:
         paths.append(path)
 
 
-def _is_fit(sort: Sort, *values: Any) -> bool:
-    expected = dict if sort is Sort.MAP else list
+def _is_fit(structure: Structure, *values: Any) -> bool:
+    expected = dict if structure is Structure.MAP else list
     return all(value is ABSENT or value is None or isinstance(value, expected) for value in values)
 
 
@@ -95,7 +95,7 @@ def _compare_maps(value_type: Type, pair: tuple[Any, Any], path: Path, compariso
 
 def _compare_lists(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Comparison) -> None:
     old, new = (_by_step(value_type, items) for items in pair)
-    inner = value_type.items or PIECE
+    inner = value_type.items or ATOMIC
     for step in (*old, *(step for step in new if step not in old)):
         old_items, new_items = old.get(step, ()), new.get(step, ())
         here = (*path, step)
@@ -109,19 +109,23 @@ def _compare_lists(value_type: Type, pair: tuple[Any, Any], path: Path, comparis
 
 def whole(value_type: Type, value: Any) -> Fields:
     """Return the field set of a new value and all its parts, in nested form."""
-    sort = value_type.sort if value_type.sort is not Sort.FREE else value_type.like(value)
-    if sort is Sort.PIECE or not value or not isinstance(value, dict if sort is Sort.MAP else list):
+    structure = value_type.structure_of(value)
+    if (
+        structure is Structure.ATOMIC
+        or not value
+        or not isinstance(value, dict if structure is Structure.MAP else list)
+    ):
         return {}
     fields: Fields = {SELF: {}}
-    if sort is Sort.MAP:
-        named, others = value_type.fields, value_type.values or FREE
+    if structure is Structure.MAP:
+        named, others = value_type.fields, value_type.values or DEDUCED
         for name in sorted(value):
             inner = value[name]
             # Most values are scalars, for which a call would take most of the time.
             is_composite = isinstance(inner, (dict, list))
             fields["f:" + name] = whole(named.get(name) or others, inner) if is_composite else {}
         return fields
-    items = value_type.items or PIECE
+    items = value_type.items or ATOMIC
     for step, item in _by_step(value_type, value).items():
         fields[step] = whole(items, item[0]) if len(item) == 1 else {}
     return in_order(fields)
@@ -136,11 +140,11 @@ def _by_step(value_type: Type, items: Any) -> dict[str, list[Any]]:
 
 def owned_fields(value_type: Type, value: Any) -> Fields | None:
     """Return the field set that an applied value owns, in nested form; None if it owns nothing."""
-    sort = value_type.like(value)
-    if sort is Sort.PIECE or not _is_fit(sort, value):
+    structure = value_type.structure_of(value)
+    if structure is Structure.ATOMIC or not _is_fit(structure, value):
         return {}
     fields: Fields = {}
-    if sort is Sort.MAP:
+    if structure is Structure.MAP:
         for name in sorted(value or ()):
             inner, is_named = value[name], name in value_type.fields
             below = owned_fields(value_type.below(name), inner) if isinstance(inner, (dict, list)) else {}
@@ -149,7 +153,7 @@ def owned_fields(value_type: Type, value: Any) -> Fields | None:
         return fields or None
     for step, items in _by_step(value_type, value or ()).items():
         below = (
-            owned_fields(value_type.items or PIECE, items[0])
+            owned_fields(value_type.items or ATOMIC, items[0])
             if len(items) == 1
             else _owned_by_duplicates(value_type, items)
         )
@@ -158,15 +162,15 @@ def owned_fields(value_type: Type, value: Any) -> Fields | None:
 
 
 def _owned_by_duplicates(value_type: Type, items: list[Any]) -> Fields:
-    return encode(path for item in items for path in paths_of(value_type.items or PIECE, item) if path)
+    return encode(path for item in items for path in paths_of(value_type.items or ATOMIC, item) if path)
 
 
 def paths_of(value_type: Type, value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the paths that an applied value owns."""
-    sort = value_type.like(value)
-    if sort is Sort.PIECE or not _is_fit(sort, value):
+    structure = value_type.structure_of(value)
+    if structure is Structure.ATOMIC or not _is_fit(structure, value):
         yield path
-    elif sort is Sort.MAP:
+    elif structure is Structure.MAP:
         for name, inner in (value or {}).items():
             here = (*path, field_step(name))
             if not isinstance(inner, (dict, list)):
@@ -178,7 +182,7 @@ def paths_of(value_type: Type, value: Any, path: Path = ()) -> Iterator[Path]:
     else:
         for item in value or ():
             here = (*path, step_to(value_type, item))
-            yield from paths_of(value_type.items or PIECE, item, here)
+            yield from paths_of(value_type.items or ATOMIC, item, here)
             yield here
 
 
@@ -188,10 +192,10 @@ def merged(value_type: Type, live: Any, applied: Any) -> Any:
         return live
     if live is ABSENT:
         return applied
-    sort = value_type.like(live, applied)
-    if sort is Sort.PIECE or not _is_fit(sort, live, applied) or (live in _EMPTY and applied in _EMPTY):
+    structure = value_type.structure_of(live, applied)
+    if structure is Structure.ATOMIC or not _is_fit(structure, live, applied) or (live in _EMPTY and applied in _EMPTY):
         return applied
-    if sort is Sort.MAP:
+    if structure is Structure.MAP:
         live_map, applied_map = live or {}, applied or {}
         both = {**live_map, **applied_map}
         # Strings have no parts to merge.
@@ -206,7 +210,7 @@ def _merged_lists(value_type: Type, live: list[Any], applied: list[Any]) -> list
     live_by_step = _by_step(value_type, live)
     # Both queues are in the applied order, and only their first step is ever removed.
     shared = deque(step for step in applied_items if step in live_by_step)
-    inner, result = value_type.items or PIECE, []
+    inner, result = value_type.items or ATOMIC, []
     pending, placed = deque(applied_items), set[str]()
 
     def take(step: str) -> None:
@@ -234,18 +238,18 @@ def _merged_lists(value_type: Type, live: list[Any], applied: list[Any]) -> list
 
 def without(value_type: Type, value: Any, fields: Fields) -> Any:
     """Return a value without the fields of a set; ABSENT if nothing remains."""
-    sort = value_type.like(value)
-    if sort is Sort.PIECE or not value or not _is_fit(sort, value):
-        return value if sort is Sort.PIECE and not isinstance(value, (dict, list)) else ABSENT
+    structure = value_type.structure_of(value)
+    if structure is Structure.ATOMIC or not value or not _is_fit(structure, value):
+        return value if structure is Structure.ATOMIC and not isinstance(value, (dict, list)) else ABSENT
     remaining: Any
-    if sort is Sort.MAP:
+    if structure is Structure.MAP:
         pairs = (
             (name, _remaining(value_type.below(name), inner, fields.get(field_step(name))))
             for name, inner in value.items()
         )
         remaining = {name: inner for name, inner in pairs if inner is not ABSENT}
     else:
-        inner = value_type.items or PIECE
+        inner = value_type.items or ATOMIC
         items = (_remaining(inner, item, fields.get(step_to(value_type, item))) for item in value)
         remaining = [item for item in items if item is not ABSENT]
     return remaining or ABSENT

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.apimachinery.fields.apply import AppliedConfig, Clashes, apply, named_author, note_last_applied
+from paceline.apimachinery.fields.apply import AppliedConfig, ApplyConflict, apply, named_author, note_last_applied
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
 from paceline.apimachinery.fields.typed import faults
@@ -146,15 +146,15 @@ class ApplyHandler:
         object_type = self._tracking.type_of(target.resource)
         managed = from_wire(live["metadata"].get("managedFields")) if live else {}
         try:
-            new, managed = apply(object_type, live, managed, said=config, now=self._tracking.now)
-        except Clashes as error:
+            new, managed = apply(object_type, live, managed, config=config, now=self._tracking.now)
+        except ApplyConflict as error:
             causes = tuple(
                 {
                     "reason": "FieldManagerConflict",
                     "message": f"conflict with {named_author(clash.author)}",
                     "field": spell(clash.path),
                 }
-                for clash in error.clashes
+                for clash in error.conflicts
             )
             raise status_errors.apply_conflict(str(error), causes) from error
         except BadRequest as error:
