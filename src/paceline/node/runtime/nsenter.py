@@ -30,7 +30,7 @@ from paceline.node.runtime.process_limits import (
     libc,
     set_oom_score,
 )
-from paceline.node.runtime.shim import first_child, start_ticks
+from paceline.node.runtime.shim import detach, first_child, start_ticks
 
 HEAD_BYTES = 4
 # In the order in which they are joined; the user namespace gives the right to join the others.
@@ -55,15 +55,9 @@ class ExecRefused(Exception):
 
 def run(fd: int) -> None:
     """Run the command that is requested on this socket."""
-    os.setsid()
     os.chdir("/")
-    for number in (signal.SIGCHLD, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-    void = os.open(os.devnull, os.O_RDWR)
-    for low in (0, 1, 2):
-        os.dup2(void, low)
-    os.closerange(3, fd)
-    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+    detach(fd)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     agent = socket.socket(fileno=fd)
     # The host's list of processes, which the container's mount namespace does not have.
     processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -89,12 +83,9 @@ def _read_request(agent: socket.socket) -> dict[str, Any]:
 
 
 def _read(agent: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = agent.recv(size - len(data))
-        if not piece:
-            raise ExecRefused(BROKEN, "the agent hung up")
-        data += piece
+    data = agent.recv(size, socket.MSG_WAITALL)
+    if len(data) < size:
+        raise ExecRefused(BROKEN, "the agent hung up")
     return data
 
 

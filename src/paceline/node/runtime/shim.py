@@ -56,7 +56,11 @@ LAUNCHERS = (b"bwrap", b"setpriv")
 def run(folder: str, ready: int) -> None:
     """Run the container of this folder; `ready` gets a byte once its program runs or has failed."""
     os.chdir(folder)
-    _detach(ready)
+    detach(ready)
+    os.umask(0o022)
+    with contextlib.suppress(OSError):
+        # The name in `ps` and `top`.
+        Path("/proc/self/comm").write_text("paceline-shim")
     try:
         if not _lock() or Path(STARTED).exists():
             return
@@ -76,17 +80,14 @@ def run(folder: str, ready: int) -> None:
         raise
 
 
-def _detach(ready: int) -> None:
+def detach(open_fd: int) -> None:
+    """Leave the zygote's session, and close all files but this one."""
     os.setsid()
-    os.umask(0o022)
-    with contextlib.suppress(OSError):
-        # The name in `ps` and `top`.
-        Path("/proc/self/comm").write_text("paceline-shim")
-    void = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
-        os.dup2(void, fd)
-    os.closerange(3, ready)
-    os.closerange(ready + 1, os.sysconf("SC_OPEN_MAX"))
+        os.dup2(null, fd)
+    os.closerange(3, open_fd)
+    os.closerange(open_fd + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
