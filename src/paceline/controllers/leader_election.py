@@ -17,7 +17,7 @@ from paceline.client.interface import LEASES, Cluster
 from paceline.client.requests import Request, Response
 from paceline.effects import Clock
 from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError, ServiceUnavailable
-from paceline.plan.leader_election import AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
+from paceline.plan.leader_election import AGAIN_SECONDS, LEASE_SECONDS, LeaseAction, LeaseView, acts_until, decide
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Leader:
             await self._look()
         now = self.clock.monotonic()
         plan = decide(self._seen(), now)
-        if plan.step is Step.WAIT:
+        if plan.step is LeaseAction.WAIT:
             self._set_until(0.0)
         else:
             self._observe(await self._write(plan.step))
@@ -110,18 +110,18 @@ class Leader:
             self._unchanged_since = self.clock.monotonic()
         self._lease = lease
 
-    def _seen(self) -> LeaseSeen:
+    def _seen(self) -> LeaseView:
         if self._lease is None:
-            return LeaseSeen(me=self.me, holder=None)
+            return LeaseView(me=self.me, holder=None)
         spec = self._lease.get("spec") or {}
-        return LeaseSeen(
+        return LeaseView(
             me=self.me,
             holder=str(spec.get("holderIdentity") or ""),
             promised_seconds=float(spec.get("leaseDurationSeconds") or LEASE_SECONDS),
             unchanged_since=self._unchanged_since,
         )
 
-    async def _write(self, step: Step) -> Object:
+    async def _write(self, step: LeaseAction) -> Object:
         now = to_wire_micro(self.clock.now())
         mine = {"holderIdentity": self.me, "leaseDurationSeconds": int(LEASE_SECONDS), "renewTime": now}
         if self._lease is None:
@@ -130,7 +130,7 @@ class Leader:
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
             return await self.cluster.create(LEASES, lease)
         previous = self._lease.get("spec") or {}
-        if step is Step.TAKE:
+        if step is LeaseAction.TAKE:
             mine |= {"acquireTime": now, "leaseTransitions": int(previous.get("leaseTransitions") or 0) + 1}
         # Guarded by the revision it was seen at: of two that take it, one is told Conflict.
         return await self.cluster.replace(LEASES, {**self._lease, "spec": {**previous, **mine}})

@@ -249,7 +249,7 @@ class Claims:
     async def _lose(self, claim: Object, plan: ClaimPlan) -> None:
         if (claim.get("status") or {}).get("phase") != "Lost":
             await self._say_status(claim, {"phase": "Lost", "accessModes": None, "capacity": None})
-            await self._tell(claim, plan.told)
+            await self._tell(claim, plan.event)
 
     async def _wait(self, claim: Object, plan: ClaimPlan) -> None:
         """Annotate a claim with why it waits; once, until the reason changes."""
@@ -257,7 +257,7 @@ class Claims:
             return
         patch = {"metadata": {"resourceVersion": revision_of(claim), "annotations": {WAITING: plan.waiting}}}
         self._claims.observe(await self.cluster.patch(CLAIMS, key_of(claim), patch))
-        await self._tell(claim, plan.told)
+        await self._tell(claim, plan.event)
 
     async def _tell(self, about: Object, event: EventDraft | None) -> None:
         if event is not None:

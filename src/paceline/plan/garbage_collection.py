@@ -22,28 +22,28 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class GarbageAction:
     """What to do with an owned object: first give it these owners, then delete it by this policy."""
 
     owners: tuple[Object, ...] | None = None
     policy: str = ""
 
 
-KEEP = Step()
+KEEP = GarbageAction()
 
 
-def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, is_in_circle: bool) -> Step:
+def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, is_in_circle: bool) -> GarbageAction:
     """Return what to do with an object, given the state of its owners in the order it names them."""
     owners = owners_of(obj)
     if is_deleting(obj) or not owners or Standing.UNKNOWN in standings:
         return KEEP
     if Standing.SOLID in standings:
         solid = tuple(owner for owner, standing in zip(owners, standings, strict=True) if standing is Standing.SOLID)
-        return KEEP if len(solid) == len(owners) else Step(owners=solid)
+        return KEEP if len(solid) == len(owners) else GarbageAction(owners=solid)
     if Standing.WAITING in standings and has_dependents:
         # In a circle each would wait for the next: whoever notices stops holding its owners.
-        return Step(owners=unblocked(owners) if is_in_circle else None, policy="Foreground")
-    return Step(policy=_policy_of(obj))
+        return GarbageAction(owners=unblocked(owners) if is_in_circle else None, policy="Foreground")
+    return GarbageAction(policy=_policy_of(obj))
 
 
 def standing_of(owner: Object) -> Standing:

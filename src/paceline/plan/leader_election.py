@@ -14,7 +14,7 @@ ACT_SECONDS = 10.0
 AGAIN_SECONDS = 2.0
 
 
-class Step(StrEnum):
+class LeaseAction(StrEnum):
     """What to do with the lease."""
 
     MAKE = "make"
@@ -25,7 +25,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseSeen:
+class LeaseView:
     """Everything the decision may look at."""
 
     me: str
@@ -40,21 +40,21 @@ class LeaseSeen:
 class LeasePlan:
     """What to do, and when to look again."""
 
-    step: Step
+    step: LeaseAction
     look_again: float
 
 
-def decide(view: LeaseSeen, now: float) -> LeasePlan:
+def decide(view: LeaseView, now: float) -> LeasePlan:
     """Make, take, renew or leave the lease."""
     soon = now + AGAIN_SECONDS
     if view.holder is None:
-        return LeasePlan(step=Step.MAKE, look_again=soon)
+        return LeasePlan(step=LeaseAction.MAKE, look_again=soon)
     if view.holder == view.me:
-        return LeasePlan(step=Step.RENEW, look_again=soon)
+        return LeasePlan(step=LeaseAction.RENEW, look_again=soon)
     abandoned = view.unchanged_since + view.promised_seconds
     if not view.holder or now >= abandoned:
-        return LeasePlan(step=Step.TAKE, look_again=soon)
-    return LeasePlan(step=Step.WAIT, look_again=min(soon, abandoned))
+        return LeasePlan(step=LeaseAction.TAKE, look_again=soon)
+    return LeasePlan(step=LeaseAction.WAIT, look_again=min(soon, abandoned))
 
 
 def acts_until(asked_at: float) -> float:

@@ -50,7 +50,7 @@ class ClaimPlan:
     # The size that its volume is to have from now on.
     grow_to: str = ""
     # Why it has no volume, as an event and, with what was found wrong with each volume, on the claim.
-    told: EventDraft | None = None
+    event: EventDraft | None = None
     waiting: str = ""
 
 
@@ -165,10 +165,10 @@ def _class_of(claim: Object, stock: Stock) -> Object | None:
 
 def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
     if volume is None:
-        return ClaimPlan(is_lost=True, told=EventDraft(reason=reasons.CLAIM_LOST, message=LOST, is_warning=True))
+        return ClaimPlan(is_lost=True, event=EventDraft(reason=reasons.CLAIM_LOST, message=LOST, is_warning=True))
     if not is_for(volume, claim) and volume["spec"].get("claimRef"):
         return ClaimPlan(
-            is_lost=True, told=EventDraft(reason=reasons.CLAIM_MISBOUND, message=MISBOUND, is_warning=True)
+            is_lost=True, event=EventDraft(reason=reasons.CLAIM_MISBOUND, message=MISBOUND, is_warning=True)
         )
     if not is_for(volume, claim) or (claim.get("status") or {}).get("phase") != "Bound":
         return ClaimPlan(bind=volume)
@@ -233,7 +233,7 @@ def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
 
 
 def _waits(event: EventDraft, found_wrong: str = "") -> ClaimPlan:
-    return ClaimPlan(told=event, waiting=f"{event.message}; {found_wrong}" if found_wrong else event.message)
+    return ClaimPlan(event=event, waiting=f"{event.message}; {found_wrong}" if found_wrong else event.message)
 
 
 def _all_objections(claim: Object, stock: Stock) -> str:

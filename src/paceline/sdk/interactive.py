@@ -8,7 +8,7 @@ from paceline.apimachinery.timestamps import to_wire_micro
 from paceline.client.interface import PODS, Select
 from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest
-from paceline.model.interactive_status import ServicePhase, ServiceStatus
+from paceline.model.interactive import ServicePhase, ServiceStatus
 from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
 from paceline.sdk.discovery import ResourceKind
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from paceline.apimachinery.timestamps import from_wire
 from paceline.errors import BadRequest
 from paceline.model.app_status import AppStatus, RecordStatus
-from paceline.model.interactive_status import ServiceStatus
+from paceline.model.interactive import ServiceStatus
 from paceline.model.job_status import JobStatus
 
 STATUSES = (AppStatus, JobStatus, RecordStatus, ServiceStatus)

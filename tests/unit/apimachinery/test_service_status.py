@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.interactive_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
+from paceline.model.interactive import ServiceCondition, ServicePhase, ServiceStatus, Trait
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 READY = ServiceCondition(type=Trait.READY, status=True, reason="-", message="it answers", since=NOW)

@@ -80,9 +80,9 @@ def test_a_volume_that_does_not_fit_is_not_given_and_the_claim_says_why(has, sai
     plan = decided(claim(selector={"matchLabels": {"tier": "fast"}}), has)
 
     assert plan.bind is None
-    assert plan.told.reason == "FailedBinding"
-    assert plan.told.message == "no persistent volumes available for this claim and no storage class is set"
-    assert plan.waiting == f"{plan.told.message}; {said}"
+    assert plan.event.reason == "FailedBinding"
+    assert plan.event.message == "no persistent volumes available for this claim and no storage class is set"
+    assert plan.waiting == f"{plan.event.message}; {said}"
 
 
 def test_a_volume_of_somebody_else_is_neither_given_nor_spoken_of():
@@ -127,7 +127,7 @@ NAMED = {
 def test_a_claim_that_names_a_volume_it_cannot_have_waits(has, reason, said):
     plan = decided(claim(volumeName="pv"), has)
 
-    assert (plan.bind, plan.told.reason, plan.told.is_warning) == (None, reason, True)
+    assert (plan.bind, plan.event.reason, plan.event.is_warning) == (None, reason, True)
     assert said in plan.waiting
 
 
@@ -172,7 +172,7 @@ CLASSES = {
 def test_a_class_that_makes_no_volume_is_said(classes, spec, reason, said):
     plan = decided(claim(class_name="fast", **spec), *classes)
 
-    assert (plan.provision, plan.told.reason) == (None, reason)
+    assert (plan.provision, plan.event.reason) == (None, reason)
     assert plan.waiting.startswith(said)
 
 
@@ -181,7 +181,7 @@ def test_a_late_class_waits_for_the_first_pod():
     free = volume(storageClassName="fast")
     early = decided(claim(class_name="fast"), late, free)
 
-    assert (early.bind, early.told.reason) == (None, "WaitForFirstConsumer")
+    assert (early.bind, early.event.reason) == (None, "WaitForFirstConsumer")
     assert early.waiting == "waiting for first consumer to be created before binding"
     assert decided(claim(class_name="fast"), late, free, has_consumer=True).bind is free
     assert decided(claim(class_name="fast"), late, has_consumer=True).provision is late
@@ -198,18 +198,18 @@ MINE = {"namespace": "team", "name": "data", "uid": "c-1"}
 def test_a_bound_claim_whose_volume_is_there_is_left_alone():
     plan = decided(bound(), volume(claimRef=MINE), storage_class())
 
-    assert (plan.bind, plan.provision, plan.is_lost, plan.told) == (None, None, False, None)
+    assert (plan.bind, plan.provision, plan.is_lost, plan.event) == (None, None, False, None)
 
 
 def test_a_bound_claim_whose_volume_has_gone_is_lost():
     plan = decided(bound())
 
-    assert (plan.is_lost, plan.told.reason) == (True, "ClaimLost")
-    assert plan.told.message == "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+    assert (plan.is_lost, plan.event.reason) == (True, "ClaimLost")
+    assert plan.event.message == "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
 
 
 def test_a_bound_claim_whose_volume_is_anothers_is_lost():
-    assert decided(bound(), volume(claimRef=MINE | {"uid": "c-2"})).told.reason == "ClaimMisbound"
+    assert decided(bound(), volume(claimRef=MINE | {"uid": "c-2"})).event.reason == "ClaimMisbound"
 
 
 @pytest.mark.parametrize("may", [True, False])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.model.interactive_status import ServicePhase, ServiceStatus
+from paceline.model.interactive import ServicePhase, ServiceStatus
 from paceline.plan.interactive.job_tensorboard import BoardSeen, board_manifest, decide
 
 API = "tensorstack.dev/v1beta1"

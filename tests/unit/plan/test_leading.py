@@ -4,25 +4,45 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paceline.plan.leader_election import ACT_SECONDS, AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
+from paceline.plan.leader_election import (
+    ACT_SECONDS,
+    AGAIN_SECONDS,
+    LEASE_SECONDS,
+    LeaseAction,
+    LeaseView,
+    acts_until,
+    decide,
+)
 
 NOW = 1_000.0
 
 
 def seen(holder, *, unchanged=0.0, promised=LEASE_SECONDS):
-    return LeaseSeen(me="me", holder=holder, promised_seconds=promised, unchanged_since=NOW - unchanged)
+    return LeaseView(me="me", holder=holder, promised_seconds=promised, unchanged_since=NOW - unchanged)
 
 
 CASES = {
-    "a lease that nobody made is made": (seen(None), Step.MAKE, AGAIN_SECONDS),
-    "a lease that was let go of is taken": (seen(""), Step.TAKE, AGAIN_SECONDS),
-    "one's own lease is renewed": (seen("me"), Step.RENEW, AGAIN_SECONDS),
-    "one's own lease is renewed however old it is": (seen("me", unchanged=99), Step.RENEW, AGAIN_SECONDS),
-    "another's lease is left alone": (seen("you", unchanged=1), Step.WAIT, AGAIN_SECONDS),
-    "another's lease is looked at when it may be abandoned": (seen("you", unchanged=14), Step.WAIT, 1),
-    "a lease that stood still as long as promised is taken": (seen("you", unchanged=15), Step.TAKE, AGAIN_SECONDS),
-    "a holder that promised more is given more": (seen("you", unchanged=20, promised=60), Step.WAIT, AGAIN_SECONDS),
-    "a holder that promised little is given little": (seen("you", unchanged=2, promised=1), Step.TAKE, AGAIN_SECONDS),
+    "a lease that nobody made is made": (seen(None), LeaseAction.MAKE, AGAIN_SECONDS),
+    "a lease that was let go of is taken": (seen(""), LeaseAction.TAKE, AGAIN_SECONDS),
+    "one's own lease is renewed": (seen("me"), LeaseAction.RENEW, AGAIN_SECONDS),
+    "one's own lease is renewed however old it is": (seen("me", unchanged=99), LeaseAction.RENEW, AGAIN_SECONDS),
+    "another's lease is left alone": (seen("you", unchanged=1), LeaseAction.WAIT, AGAIN_SECONDS),
+    "another's lease is looked at when it may be abandoned": (seen("you", unchanged=14), LeaseAction.WAIT, 1),
+    "a lease that stood still as long as promised is taken": (
+        seen("you", unchanged=15),
+        LeaseAction.TAKE,
+        AGAIN_SECONDS,
+    ),
+    "a holder that promised more is given more": (
+        seen("you", unchanged=20, promised=60),
+        LeaseAction.WAIT,
+        AGAIN_SECONDS,
+    ),
+    "a holder that promised little is given little": (
+        seen("you", unchanged=2, promised=1),
+        LeaseAction.TAKE,
+        AGAIN_SECONDS,
+    ),
 }
 
 
@@ -61,8 +81,8 @@ def test_two_never_act_at_one_moment(turns, apart):
         if known[me][0] != revision:
             known[me] = (revision, now + skew[me])
         mine = now + skew[me]
-        plan = decide(LeaseSeen(me=me, holder=holder, unchanged_since=known[me][1]), mine)
-        if plan.step is Step.WAIT:
+        plan = decide(LeaseView(me=me, holder=holder, unchanged_since=known[me][1]), mine)
+        if plan.step is LeaseAction.WAIT:
             until[me] = -1e9
             continue
         asked, guard = mine, revision
@@ -75,5 +95,5 @@ def test_two_never_act_at_one_moment(turns, apart):
             until[me] = acts_until(asked) - skew[me]
         # Nobody else acts after the moment at which the lease changed hands.
         other = "b" if me == "a" else "a"
-        assert until[other] <= now - back or plan.step is Step.RENEW
+        assert until[other] <= now - back or plan.step is LeaseAction.RENEW
         assert not (until[other] > now and until[me] > now)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.plan.garbage_collection import FOREGROUND, KEEP, ORPHAN, Standing, Step, decide, let_go
+from paceline.plan.garbage_collection import FOREGROUND, KEEP, ORPHAN, GarbageAction, Standing, decide, let_go
 
 STANDINGS = st.lists(st.sampled_from(Standing), min_size=1, max_size=4)
 
@@ -50,13 +50,13 @@ def test_what_goes_already_is_left_to_go(standings):
     [([], "Background"), (["other"], "Background"), ([FOREGROUND], "Foreground"), ([ORPHAN, FOREGROUND], "Orphan")],
 )
 def test_it_goes_as_it_wants_to_go_itself(finalizers, policy):
-    assert decided([Standing.GONE], owned(1, finalizers=finalizers)) == Step(policy=policy)
+    assert decided([Standing.GONE], owned(1, finalizers=finalizers)) == GarbageAction(policy=policy)
 
 
 def test_a_chain_goes_from_its_end_when_its_head_waits():
-    assert decided([Standing.WAITING]) == Step(policy="Background")
-    assert decided([Standing.WAITING], has_dependents=True) == Step(policy="Foreground")
-    assert decided([Standing.GONE], has_dependents=True) == Step(policy="Background")
+    assert decided([Standing.WAITING]) == GarbageAction(policy="Background")
+    assert decided([Standing.WAITING], has_dependents=True) == GarbageAction(policy="Foreground")
+    assert decided([Standing.GONE], has_dependents=True) == GarbageAction(policy="Background")
 
 
 def test_in_a_circle_somebody_stops_holding_its_owners():

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.interactive import InteractiveWorkload
-from paceline.model.interactive_status import ServiceStatus, Trait
+from paceline.model.interactive import InteractiveWorkload, ServiceStatus, Trait
 from paceline.plan.interactive.decide import ServicePod, ServiceSeen, Use, decide
 from paceline.plan.job.snapshot import PodPhase
 

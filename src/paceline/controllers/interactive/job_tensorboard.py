@@ -25,7 +25,7 @@ from paceline.kinds import registry
 from paceline.kinds.interactive import tensorboard
 from paceline.kinds.kind_types import GROUP, SERVICE_API_VERSION, SERVICE_GROUP, VERSION
 from paceline.model import reasons
-from paceline.model.interactive_status import ServiceStatus
+from paceline.model.interactive import ServiceStatus
 from paceline.model.job_status import JobStatus
 from paceline.plan.interactive.job_tensorboard import BoardSeen, board_manifest, decide, refused
 

@@ -32,8 +32,7 @@ from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Inva
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION, ServiceKind
 from paceline.model import reasons, well_known_labels
-from paceline.model.interactive import InteractiveWorkload, service_name
-from paceline.model.interactive_status import ServiceStatus
+from paceline.model.interactive import InteractiveWorkload, ServiceStatus, service_name
 from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
 from paceline.plan.interactive.manifests import (
     DIGEST,

@@ -35,7 +35,7 @@ class Applied:
     """What came of a plan: the job as written, and the pods as made."""
 
     job: Object
-    made: tuple[Object, ...]
+    created: tuple[Object, ...]
 
 
 async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobSnapshot, plan: Plan) -> Applied:
@@ -60,7 +60,7 @@ async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: J
         await _remove(hands, where, written)
     for event in plan.events:
         await hands.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
-    return Applied(job=written, made=tuple(pods))
+    return Applied(job=written, created=tuple(pods))
 
 
 async def _write(hands: Actuator, where: Collection, job: Object, plan: Plan) -> Object:

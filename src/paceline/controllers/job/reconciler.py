@@ -142,7 +142,7 @@ class Jobs:
             return
         self._hindrances.pop(key, None)
         self._jobs[plural].observe(applied.job)
-        for pod in applied.made:
+        for pod in applied.created:
             self.pods.observe(pod)
         self._ask_logs(key, view, plan)
         if plan.wake_at is not None:

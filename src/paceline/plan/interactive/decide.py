@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model import reasons
-from paceline.model.interactive import INSIDE, InteractiveWorkload
-from paceline.model.interactive_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
+from paceline.model.interactive import INSIDE, InteractiveWorkload, ServiceCondition, ServicePhase, ServiceStatus, Trait
 from paceline.plan.job.plan import EventDraft
 from paceline.plan.job.snapshot import PodPhase
 

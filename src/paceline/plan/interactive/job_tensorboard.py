@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.model import well_known_labels
-from paceline.model.interactive_status import ServicePhase, ServiceStatus
+from paceline.model.interactive import ServicePhase, ServiceStatus
 
 USER = "user"
 
