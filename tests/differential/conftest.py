@@ -35,7 +35,7 @@ class Both:
                 asked = [(asker, step) for step in together for asker in askers]
                 said = list(pool.map(lambda pair: pair[0].ask(pair[1]), asked))
                 for step, real, ours in zip(together, said[::2], said[1::2], strict=True):
-                    yield step, differences(step, real, ours, known=(askers[0].known, askers[1].known))
+                    yield step, differences(step, real, ours, variables=(askers[0].variables, askers[1].variables))
 
 
 def batches(steps: tuple[Step, ...]) -> Iterator[list[Step]]:

@@ -1,4 +1,4 @@
-"""Backups of a cluster's objects, putting one in place, and going on after a loss that a person has accepted."""
+"""Back up and restore the objects of a cluster, and continue after a loss that the user has accepted."""
 
 import itertools
 import os
@@ -19,31 +19,31 @@ from paceline.store.high_water_mark import HighWaterMark, MarkedLog, read_mark, 
 from paceline.store.sqlite import SqliteLog
 from paceline.store.sqlite_schema import RESTORE, sync_folder
 
-# Revisions that nobody has seen: so far does a store jump that may have forgotten some.
+# How far the revision of a store jumps that may have lost writes, so that no client has seen a later one.
 LEAP = 1_000_000_000
-# A database, and what SQLite keeps beside it; in an order in which no part is left that could be taken for a whole.
+# The files of a SQLite database, in an order in which an interrupted move leaves nothing that looks complete.
 PARTS = ("-wal", "-shm", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What is served now, and where the files lie that were served before, if there were any."""
+    """The contents of the new store, and the folder of the old files, if there were any."""
 
     contents: Contents
-    aside: Path | None
+    old_files: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """What a loss came to."""
+class AcceptedLoss:
+    """What was lost, and the folder of the old files if they were replaced."""
 
-    told: str
+    message: str
     lost: tuple[str, ...] = ()
-    aside: Path | None = None
+    old_files: Path | None = None
 
 
 def back_up(settings: Settings, target: Path) -> Contents:
-    """Copy all objects into one file, while the cluster runs or not."""
+    """Copy all objects into one file; the cluster may be running."""
     return copy_out(settings.store, target.absolute())
 
 
@@ -53,10 +53,10 @@ def check_store(path: Path) -> Contents:
 
 
 def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
-    """Put a backup in place of the store; whoever watched before has to list again."""
+    """Replace the store by a backup; clients that watched before must list again."""
     source = source.absolute()
     if not source.is_file() or not source.stat().st_size:
-        raise HostError(f"{source} is not there or empty; name a file that `paceline cluster backup` has written")
+        raise HostError(f"{source} is missing or empty; name a file that `paceline cluster backup` has written")
     with _alone(settings), beside(settings.store) as copy:
         revision = max(last_revision(source), last_revision(settings.store), read_mark(settings.mark).revision) + LEAP
         _copy(source, copy)
@@ -65,11 +65,11 @@ def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
         except Damaged as error:
             problem = str(error).replace(str(copy), str(source)).partition(";")[0]
             raise HostError(f"{problem}; specify an intact file that `paceline cluster backup` has written") from error
-        return Restored(contents=contents, aside=_exchange(settings, copy, clock))
+        return Restored(contents=contents, old_files=_exchange(settings, copy, clock))
 
 
-def accept_loss(settings: Settings, clock: Clock) -> Accepted | None:
-    """Go on without what a store has lost; None when it has lost nothing."""
+def accept_loss(settings: Settings, clock: Clock) -> AcceptedLoss | None:
+    """Continue without what the store has lost; return None when it has lost nothing."""
     with _alone(settings):
         marked = read_mark(settings.mark).revision
         if not settings.store.exists():
@@ -87,56 +87,56 @@ def accept_loss(settings: Settings, clock: Clock) -> Accepted | None:
     return None
 
 
-def _leap(settings: Settings, marked: int) -> Accepted:
-    """Go on with a store that has forgotten its last writes; what else may be wrong with it is said as ever."""
+def _leap(settings: Settings, marked: int) -> AcceptedLoss:
+    """Continue with a store that has lost its last writes; raise HostError when something else is wrong with it."""
     with closing(SqliteLog(settings.store)) as log:
         last = log.open()
         log.renew(max(last, marked) + LEAP)
     _mark(settings)
-    return Accepted(told=f"what was written after revision {last}, up to {marked}, is lost")
+    return AcceptedLoss(message=f"all writes after revision {last}, up to {marked}, are lost")
 
 
-def _begin_anew(settings: Settings, marked: int, clock: Clock) -> Accepted:
+def _begin_anew(settings: Settings, marked: int, clock: Clock) -> AcceptedLoss:
     with beside(settings.store) as new:
         fill(new, (), marked + LEAP)
         _exchange(settings, new, clock)
-    return Accepted(told="the store is gone, so the cluster begins empty")
+    return AcceptedLoss(message="the store is missing, so the cluster starts empty")
 
 
-def _save(settings: Settings, marked: int, clock: Clock) -> Accepted:
-    """Make a new store of what is whole in a damaged one, which is kept."""
+def _save(settings: Settings, marked: int, clock: Clock) -> AcceptedLoss:
+    """Create a new store from the intact records of a damaged one, and keep the damaged one."""
     with beside(settings.store) as new:
         copy = new.with_name("damaged.db")
         for part in PARTS:
-            if (found := _part(settings.store, part)).exists():
-                _copy(found, _part(copy, part))
+            if (source := _part(settings.store, part)).exists():
+                _copy(source, _part(copy, part))
         saved = salvage(copy)
         if not saved.records:
-            raise HostError(f"{settings.store}: nothing in it can be read; {RESTORE}, or move it away and try again")
+            raise HostError(f"{settings.store}: no record can be read; {RESTORE}, or move it away and try again")
         last = max(marked, *(record.revision for record in saved.records))
         fill(new, saved.records, last + LEAP)
-        aside = _exchange(settings, new, clock)
-    told = f"the store was damaged; {len(saved.records)} objects are whole"
-    return Accepted(told=told, lost=saved.lost, aside=aside)
+        old_files = _exchange(settings, new, clock)
+    message = f"the store was damaged; {len(saved.records)} objects are intact"
+    return AcceptedLoss(message=message, lost=saved.lost, old_files=old_files)
 
 
 def _exchange(settings: Settings, new: Path, clock: Clock) -> Path | None:
-    """Move the store aside and a new one into its place; a crash in between leaves no store, which is noticed."""
-    store, aside = settings.store, None
+    """Move the old store away and a new one into its place; after a crash in between, the missing store is noticed."""
+    store, old_files = settings.store, None
     if any(_part(store, part).exists() for part in PARTS):
-        aside = _new_folder(store.parent, f"replaced-{clock.now():%Y%m%dT%H%M%S}")
+        old_files = _new_folder(store.parent, f"replaced-{clock.now():%Y%m%dT%H%M%S}")
         for part in PARTS:
             if (old := _part(store, part)).exists():
-                old.rename(aside / old.name)
+                old.rename(old_files / old.name)
     sync_folder(store.parent)
     new.rename(store)
     sync_folder(store.parent)
     _mark(settings)
-    return aside
+    return old_files
 
 
 def _mark(settings: Settings) -> None:
-    """Let the mark say how far the store is now, be it another store than before."""
+    """Set the high-water mark to the current revision of the store, also when that is lower than before."""
     with closing(SqliteLog(settings.store)) as log:
         revision = log.look()
         trail = log.trail(revision)
@@ -149,7 +149,7 @@ def _mark(settings: Settings) -> None:
 
 
 def _new_folder(parent: Path, name: str) -> Path:
-    """Make a folder whose name begins so, and which was not there."""
+    """Create a new folder whose name starts with `name`."""
     for number in itertools.count():
         folder = parent / (f"{name}-{number}" if number else name)
         try:
@@ -161,7 +161,7 @@ def _new_folder(parent: Path, name: str) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file; only its owner may read the copy."""
+    """Copy a file; only its owner can read the copy."""
     shutil.copyfile(source, target)
     target.chmod(0o600)
 
@@ -172,10 +172,10 @@ def _part(path: Path, ending: str) -> Path:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Keep every other process from the store; HostError while a cluster runs on it."""
+    """Lock the store for the block; raise HostError while a cluster uses it."""
     if pid := running_pid(settings):
-        there = f"a cluster runs in {settings.home} (pid {pid})"
-        raise HostError(f"{there}; stop it with `paceline down`, then try again")
+        message = f"a cluster runs in {settings.home} (pid {pid})"
+        raise HostError(f"{message}; stop it with `paceline down`, then try again")
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings.store.parent.mkdir(exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""`python -m paceline.cluster.certificates FOLDER`: make an authority and a server certificate that it vouches for."""
+"""`python -m paceline.cluster.certificates FOLDER`: create a certificate authority and a server certificate."""
 
 import ipaddress
 import sys
@@ -15,13 +15,13 @@ from paceline.host.effects import real_world
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK
 
-# Clients compare these with clocks of their own, however wrong: no clock may make them distrust this cluster.
-# The last moment is how RFC 5280 writes that a certificate has no known end.
+# No client's clock, however wrong, may make it distrust this cluster.
+# RFC 5280 uses this end for a certificate without a known one.
 BEGIN, END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def main() -> int:
-    """Write ca.crt, server.crt and server.key; a folder that cannot be written is one line."""
+    """Write ca.crt, server.crt and server.key; print one line when the folder cannot be written."""
     try:
         make_certificates(real_world(), Path(sys.argv[1]))
     except OSError as error:
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def make_certificates(world: Effects, folder: Path) -> None:
-    """Make an authority, and a certificate for this machine; the authority's key is kept nowhere."""
+    """Create an authority and a certificate for this machine; the authority's key is not stored."""
     root_key = ec.generate_private_key(ec.SECP256R1())
     root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline authority")])
     root = (
@@ -41,7 +41,7 @@ def make_certificates(world: Effects, folder: Path) -> None:
     )
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline")])
-    dns = [x509.DNSName(each) for each in ("localhost", *API_NAMES)]
+    dns = [x509.DNSName(dns_name) for dns_name in ("localhost", *API_NAMES)]
     names = [*dns, x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     certificate = (

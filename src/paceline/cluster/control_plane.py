@@ -1,4 +1,4 @@
-"""The control process of the embedded cluster: store, API server, controllers; and the agent beside it."""
+"""The control process of the embedded cluster: store, API server and controllers; it also starts the node agent."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.daemon import last_port
 from paceline.cluster.pki import Keys, prepare_keys
 from paceline.cluster.signals import run_until_signalled
-from paceline.cluster.supervisor_keeper import Supervisor, keep_supervisor
+from paceline.cluster.supervisor_keeper import SupervisorProcess, keep_supervisor
 from paceline.cluster.wiring import Machine, create_default_objects, publish_api_endpoints, start_controllers
 from paceline.controllers.job.reconciler import PORTS
 from paceline.effects import Effects
@@ -45,14 +45,14 @@ from paceline.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# `serve` of one application behind one front.
+# `serve` with the application and connection limits bound.
 Serving = Callable[..., Coroutine[Any, Any, None]]
-# Below the ports of jobs.
+# These precede the ports of jobs.
 API_PORTS = range(16_000, PORTS.start)
 
 
-def run_control(settings: Settings, ready: Callable[[], None], supervisor: Supervisor | None = None) -> None:
-    """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
+def run_control(settings: Settings, ready: Callable[[], None], supervisor: SupervisorProcess | None = None) -> None:
+    """Run the cluster in this process until a signal; call `ready` once it answers requests."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     open_files = raise_open_files()
     world = real_world()
@@ -62,20 +62,20 @@ def run_control(settings: Settings, ready: Callable[[], None], supervisor: Super
         uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
 
 
-async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: Supervisor | None) -> None:
-    told = asyncio.Event()
+async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: SupervisorProcess | None) -> None:
+    stop = asyncio.Event()
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
             if supervisor is not None:
-                group.create_task(keep_supervisor(settings, supervisor, told))
+                group.create_task(keep_supervisor(settings, supervisor, stop))
             await cluster
 
-    await run_until_signalled(work(), told)
+    await run_until_signalled(work(), stop)
 
 
-def _continued(settings: Settings, world: Effects) -> tuple[Effects, ClockKeeper]:
-    """Return the world with the cluster's clock, on record before the node agent looks for it."""
+def _with_cluster_clock(settings: Settings, world: Effects) -> tuple[Effects, ClockKeeper]:
+    """Return the effects with the cluster's clock, which is recorded before the node agent reads it."""
     clock = open_clock(settings.clock, world)
     keeper = ClockKeeper(path=settings.clock, clock=clock, world=world, blocking=OneThread("clock"))
     try:
@@ -88,8 +88,8 @@ def _continued(settings: Settings, world: Effects) -> tuple[Effects, ClockKeeper
 async def run_cluster(
     settings: Settings, world: Effects, ready: Callable[[], None], *, open_files: int | None = None
 ) -> None:
-    """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
-    world, clock_keeper = _continued(settings, world)
+    """Open the store, serve the API, and run the controllers and the agent, until cancelled."""
+    world, clock_keeper = _with_cluster_clock(settings, world)
     sock = _api_socket(settings)
     port = sock.getsockname()[1]
     keys = _prepare(settings, world, port)
@@ -113,14 +113,14 @@ async def run_cluster(
             await create_default_objects(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
-                # On a thread of its own, which goes into other networks for a moment.
+                # On a separate thread, because it enters other network namespaces.
                 choice = await OneThread("network").run(functools.partial(prepare, settings))
                 await _open_to_pods(
                     controllers, functools.partial(serve, app, limiter=front), settings, (choice, port), keys=keys
                 )
                 await publish_api_endpoints(cluster, choice.gateway, port)
                 machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
-                # First, for it takes longest, and in a process of its own.
+                # First, because it takes longest, in its own process.
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
                 await define_kinds(cluster)
@@ -132,35 +132,34 @@ async def run_cluster(
     finally:
         await nodes.close()
         await store.close()
-        # The agent has ended by now.
+        # The agent has exited by now.
         close(settings)
 
 
 def _api_socket(settings: Settings) -> socket.socket:
-    """Bind the port of the last time, or another one if it is taken."""
-    wanted = settings.port or last_port(settings)
-    sock = loopback_socket(wanted, api_ports(settings))
+    """Return a socket on the port of the last start, or on another one if that is in use."""
+    preferred = settings.port or last_port(settings)
+    sock = loopback_socket(preferred, api_ports(settings))
     port = sock.getsockname()[1]
-    if wanted not in (0, port):
+    if preferred not in (0, port):
         log.warning(
-            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
+            "port %d is in use; the API server listens on %d, and copies of its kubeconfig are stale", preferred, port
         )
     return sock
 
 
 async def _end_after_failure(store: Store) -> None:
-    """End this process when its disk did not confirm a write: only what a new one reads back can be trusted.
+    """Raise the error of a failed write to disk, which ends this process: only data read again can be trusted.
 
-    The supervisor starts the next one, again and again until the disk works.
+    The supervisor restarts it until the disk works.
     """
     raise await store.failed()
 
 
 def api_ports(settings: Settings) -> Iterator[int]:
-    """Yield the ports that the API server of a folder may choose, in an order of its own.
+    """Yield the ports that the API server of a folder may use, in an order that depends on the folder.
 
-    They lie below those that the kernel gives to outgoing connections: one of these might sit on the port at the moment
-    when the cluster comes back to it.
+    They are below the kernel's ephemeral ports, which outgoing connections might occupy when the cluster restarts.
     """
     begin = crc32(str(settings.home).encode()) % len(API_PORTS)
     yield from (*API_PORTS[begin:], *API_PORTS[:begin])
@@ -169,7 +168,7 @@ def api_ports(settings: Settings) -> Iterator[int]:
 def _server(keys: Keys, store: Store, world: Effects, *, nodes: Nodes, port: int) -> Server:
     kinds = live_kinds(store)
     tokens = AccountTokens(key=keys.signing, store=store, scheme=lambda: kinds.scheme, clock=world.clock)
-    # Whoever comes by another name was led here by a page that should not know of this server.
+    # A request with another host name comes from a web page that uses DNS rebinding.
     hosts = frozenset({IN_PROCESS, *(f"{name}:{port}" for name in (LOOPBACK, "localhost", *API_NAMES))})
     gate = Authenticator(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
     return Server(
@@ -186,7 +185,7 @@ def _server(keys: Keys, store: Store, world: Effects, *, nodes: Nodes, port: int
 
 
 async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings) -> None:
-    """Keep a lane for the agent: a socket of its own, whose places nobody else can take."""
+    """Serve the API to the agent on a separate socket, so that other clients cannot use up its connections."""
     started = asyncio.Event()
     group.create_task(serve(app, unix_socket(settings.agent_lane), tls=None, started=started))
     await started.wait()
@@ -195,7 +194,7 @@ async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings)
 async def _open_to_pods(
     group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[NetworkChoice, int], *, keys: Keys
 ) -> None:
-    """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
+    """Also listen on the bridge, if there is one: pods on it cannot reach the machine's loopback address."""
     choice, port = where
     if not choice.gateway:
         return
@@ -206,7 +205,7 @@ async def _open_to_pods(
 
 
 def _machine(settings: Settings, keys: Keys) -> Machine:
-    """Let the cluster of each folder begin at ports of its own: several may share this machine."""
+    """Return the settings of this machine; clusters that share it start at different ports."""
     begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
     authority = keys.authority.read_text(encoding="ascii")
     return Machine(
@@ -218,7 +217,7 @@ def _machine(settings: Settings, keys: Keys) -> Machine:
 
 
 def _prepare(settings: Settings, world: Effects, port: int) -> Keys:
-    """Make the files that must be there before the first request; HostError says which one cannot be made."""
+    """Create the files needed before the first request; raise HostError for one that cannot be written."""
     try:
         world.files.make_folder(settings.store.parent)
         return prepare_keys(settings, world, port)

@@ -1,6 +1,6 @@
 """`python -m paceline.cluster.control_plane_main HOME [FD SUPERVISOR MODE]`: the control process.
 
-On FD it says that it is ready, or why not. SUPERVISOR is the pid of the process that starts it again when it ends.
+It reports on FD that it is ready, or why not. SUPERVISOR is the pid of the process that restarts it when it ends.
 """
 
 import contextlib
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from paceline.cluster.control_plane import run_control
 from paceline.cluster.daemon import load_last_settings
-from paceline.cluster.logs import configure_logging, known, leaves
+from paceline.cluster.logs import configure_logging, leaves, messages_of
 from paceline.cluster.supervisor import FINAL, FOREGROUND
-from paceline.cluster.supervisor_keeper import Supervisor
+from paceline.cluster.supervisor_keeper import SupervisorProcess
 from paceline.errors import Invalid, PacelineError
 from paceline.host.lockfile import READY
 from paceline.store.backend import Damaged
@@ -22,22 +22,22 @@ log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Run until told to stop; a known error is one line, a bug is a traceback in the log."""
+    """Run until a signal; log an expected error as one line, and a bug with its traceback."""
     settings = load_last_settings(Path(sys.argv[1]))
     configure_logging("control", settings.log)
     fd, supervisor = None, None
     if len(sys.argv) > 2:
         fd = int(sys.argv[2])
-        # Only for whoever waits for the answer, and not for the agent.
+        # The agent must not inherit it: only the waiting process may hold it open.
         os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
-        supervisor = Supervisor(pid=int(sys.argv[3]), is_in_front=sys.argv[4] == FOREGROUND)
+        supervisor = SupervisorProcess(pid=int(sys.argv[3]), is_in_front=sys.argv[4] == FOREGROUND)
         if supervisor.is_in_front:
             logging.getLogger().setLevel(logging.WARNING)
 
     def answer(text: str) -> None:
         nonlocal fd
         if fd is not None:
-            # Whoever started this may have gone; it runs on all the same.
+            # The process that started this one may have exited; continue.
             with contextlib.suppress(BrokenPipeError):
                 os.write(fd, text.encode())
             os.close(fd)
@@ -51,11 +51,11 @@ def main() -> int:
     try:
         run_control(settings, ready, supervisor)
     except* PacelineError as errors:
-        failed = "\n".join(known(errors))
-        # A damaged store, and settings that cannot be read, stay so until a person acts.
+        failed = "\n".join(messages_of(errors))
+        # A damaged store and invalid settings stay so until the user acts.
         is_final = any(isinstance(error, (Damaged, Invalid)) for error in leaves(errors))
     if failed:
-        # What is answered to a command in front is said by that.
+        # A command in the foreground prints the answer itself.
         if fd is None or supervisor is None or not supervisor.is_in_front:
             log.error("%s", failed)
         answer(failed)

@@ -1,4 +1,4 @@
-"""What the embedded API server serves: the built-in kinds, and our own by way of their definitions."""
+"""The kinds of the embedded API server: the built-in ones, and our own as CustomResourceDefinitions."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -19,13 +19,13 @@ _WRITTEN = ("apiVersion", "kind", "metadata", "spec")
 
 @cache
 def builtin_scheme() -> Scheme:
-    """Give the kinds that are served without a definition."""
+    """Return the kinds that are served without a CRD."""
     return Scheme(resources=builtin_resources(), components=builtin_components())
 
 
 @cache
 def full_scheme() -> Scheme:
-    """Give the built-in kinds and our own, as they are served once all of them are defined."""
+    """Return the built-in kinds and our own, as they are served once all CRDs are installed."""
     components = builtin_components()
     resources = (*builtin_resources(), *registry.resources(components))
     return Scheme(resources=resources, components=components)
@@ -33,7 +33,7 @@ def full_scheme() -> Scheme:
 
 @cache
 def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
-    """Give our own kinds with their definitions, by group and kind."""
+    """Return our kinds with their CRDs, by group and kind."""
     components = builtin_components()
     pairs = zip(registry.resources(components), registry.crds(components), strict=True)
     return {
@@ -43,31 +43,30 @@ def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
 
 
 def live_kinds(store: Store) -> LiveKinds:
-    """Serve what the definitions in a store say; of our own kinds also what only their author knows."""
+    """Return the kinds that the CRDs in a store define; our own ones with the validation that a CRD cannot express."""
     return LiveKinds(builtin_scheme(), store, own_kinds())
 
 
 def fixed_kinds(store: Store) -> LiveKinds:
-    """Serve our own kinds as if they were defined, for tests that start many clusters and have no time for it."""
+    """Return our kinds without installing CRDs, for tests that start many clusters."""
     return LiveKinds(full_scheme(), store, schemas=_full_schemas())
 
 
 @cache
 def _full_schemas() -> SchemaCache:
-    """Give what every server of those tests would work out anew."""
     return SchemaCache(full_scheme().components)
 
 
 async def define_kinds(cluster: Cluster) -> None:
-    """Store the definitions of our own kinds, each that is missing or was made by another Paceline."""
-    for known in own_kinds().values():
-        wanted = known.definition
-        # One at a time: together they would be most of what this process ever holds.
-        there = await _find(cluster, name_of(wanted))
-        if there is None:
-            await cluster.create(CRDS, {part: wanted[part] for part in _WRITTEN})
-        elif there["spec"] != wanted["spec"]:
-            await cluster.replace(CRDS, {**there, "spec": wanted["spec"]})
+    """Create or update the CRDs of our kinds that are missing or of another version of Paceline."""
+    for kind in own_kinds().values():
+        definition = kind.definition
+        # One at a time: all of them together would dominate the memory of this process.
+        current = await _find(cluster, name_of(definition))
+        if current is None:
+            await cluster.create(CRDS, {part: definition[part] for part in _WRITTEN})
+        elif current["spec"] != definition["spec"]:
+            await cluster.replace(CRDS, {**current, "spec": definition["spec"]})
 
 
 async def _find(cluster: Cluster, name: str) -> Object | None:
@@ -78,7 +77,7 @@ async def _find(cluster: Cluster, name: str) -> Object | None:
 
 
 def _completed(definition: Object) -> Object:
-    """Give a definition as it is stored: what is there can be compared with what should be."""
+    """Return a CRD with defaults, as it is stored, so that the two can be compared."""
     spec = {**definition["spec"], "names": dict(definition["spec"]["names"])}
     completed = {**definition, "spec": spec}
     validation.default(completed)

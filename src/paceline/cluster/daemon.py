@@ -1,4 +1,4 @@
-"""The embedded cluster in the background: start it, ask for it, stop it."""
+"""Start and stop the embedded cluster in the background, and find out whether it runs."""
 
 import json
 import os
@@ -20,57 +20,57 @@ from paceline.settings import LOOPBACK, Settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-LOOK_SECONDS = 0.02
-SAID_BYTES = 65536
+POLL_SECONDS = 0.02
+MESSAGE_BYTES = 65536
 
 
 def is_running(settings: Settings) -> bool:
-    """Tell whether a cluster runs in this folder, be it that its control process is just being started again."""
+    """Return whether a cluster runs in this folder, also while its control process is restarted."""
     return running_pid(settings) is not None
 
 
 def running_pid(settings: Settings) -> int | None:
-    """Return the pid of the control process, or of its supervisor while there is none; None when neither is there."""
+    """Return the pid of the control process, else of its supervisor, else None."""
     pid = holder(settings.lock)
     return holder(settings.supervisor_lock) if pid is None else pid
 
 
 def start_in_background(settings: Settings) -> None:
-    """Start the cluster and return once it is ready; HostError says why it is not."""
+    """Start the cluster and return once it is ready; raise HostError when it does not start."""
     remember(settings)
     with _in_home(settings):
         log = open_log(settings.log)
     try:
-        said = _start(settings, log)
+        message = _start(settings, log)
     finally:
         os.close(log)
-    if said == READY:
+    if message == READY:
         return
     if is_running(settings):
-        # Somebody else was a little quicker.
+        # Another command has started it at the same time.
         wait_ready(settings)
         return
-    raise HostError(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
+    raise HostError(message or f"the cluster did not start: {_last_log_line(settings)}; see {settings.log}")
 
 
 def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> None:
-    """Wait until a cluster that somebody has started is ready; HostError when it ends or takes too long."""
+    """Wait until a cluster that another process started is ready; raise HostError when it exits or takes too long."""
     deadline = time.monotonic() + seconds
     while not is_ready(settings.lock):
         if not is_running(settings) or time.monotonic() > deadline:
-            raise HostError(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
-        time.sleep(LOOK_SECONDS)
+            raise HostError(f"the cluster did not start: {_last_log_line(settings)}; see {settings.log}")
+        time.sleep(POLL_SECONDS)
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the supervisor, the control process and the agent; pods run on. False when none ran."""
-    # The supervisor first, which ends its control process: otherwise it would start another one.
+    """Stop the supervisor, the control process and the agent; pods keep running. Return False when none ran."""
+    # The supervisor first: it stops its control process, which it would otherwise restart.
     stopped = [_end(pid) for path in (settings.supervisor_lock, settings.lock) if (pid := holder(path)) is not None]
     return any(stopped)
 
 
 def _end(pid: int) -> bool:
-    """Ask a process to stop, and kill it when it does not; False when it is not there."""
+    """Terminate a process, and kill it when it does not exit; return False when there is none."""
     if pid < 0:
         return False
     try:
@@ -89,7 +89,7 @@ def _end(pid: int) -> bool:
 
 
 def remember(settings: Settings) -> None:
-    """Write down the choices of this start, for the processes it starts and for the next start by itself."""
+    """Save the settings of this start, for the processes it starts and for an automatic start later."""
     chosen = {
         "images": [list(row) for row in settings.images],
         "port": settings.port,
@@ -100,13 +100,13 @@ def remember(settings: Settings) -> None:
     }
     close_home(settings)
     with _in_home(settings):
-        beside = settings.started_with.with_suffix(".new")
-        beside.write_text(json.dumps(chosen, indent=2) + "\n")
-        beside.replace(settings.started_with)
+        partial = settings.started_with.with_suffix(".new")
+        partial.write_text(json.dumps(chosen, indent=2) + "\n")
+        partial.replace(settings.started_with)
 
 
 def load_last_settings(home: Path) -> Settings:
-    """Read the choices of the last start; a folder that was never started gives the shipped ones."""
+    """Return the settings of the last start, or the defaults for a folder that was never started."""
     settings = Settings(home=home)
     try:
         chosen = json.loads(settings.started_with.read_text())
@@ -124,7 +124,7 @@ def load_last_settings(home: Path) -> Settings:
 
 
 def last_port(settings: Settings) -> int:
-    """Give the port of the last start, or 0: a kubeconfig somebody copied should go on working."""
+    """Return the port of the last start, or 0; reusing it keeps copies of the kubeconfig valid."""
     try:
         config = json.loads(settings.kubeconfig.read_text())
         return int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
@@ -132,16 +132,16 @@ def last_port(settings: Settings) -> int:
         return 0
 
 
-def _see_off(process: subprocess.Popen[bytes], *, patience: float) -> None:
+def _wait_or_kill(process: subprocess.Popen[bytes], *, seconds: float) -> None:
     try:
-        process.wait(patience)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
 def _start(settings: Settings, log: int) -> str:
-    """Start the supervisor and give what the control process says: that it is ready, why it is not, or nothing."""
+    """Start the supervisor and return the message of the control process: READY, an error, or nothing."""
     read_end, write_end = os.pipe()
     try:
         process = subprocess.Popen(
@@ -155,22 +155,20 @@ def _start(settings: Settings, log: int) -> str:
         )
         os.close(write_end)
         answered, _, _ = select.select([read_end], [], [], START_SECONDS)
-        said = os.read(read_end, SAID_BYTES).decode(errors="replace") if answered else None
-        if said != READY:
-            # It is ending by itself, or too late: nothing of a start that failed is left when this returns.
-            _see_off(process, patience=STOP_SECONDS if answered else 0.0)
-        if said is not None:
-            return said
-        return (
-            f"the cluster was not ready after {START_SECONDS:.0f} s and was stopped; {settings.log} says how far it got"
-        )
+        message = os.read(read_end, MESSAGE_BYTES).decode(errors="replace") if answered else None
+        if message != READY:
+            # It is exiting, or too late: leave no process of a failed start behind.
+            _wait_or_kill(process, seconds=STOP_SECONDS if answered else 0.0)
+        if message is not None:
+            return message
+        return f"the cluster was not ready after {START_SECONDS:.0f} s and was stopped; see {settings.log}"
     finally:
         os.close(read_end)
 
 
 @contextmanager
 def _in_home(settings: Settings) -> Iterator[None]:
-    """Say what is wrong with the folder when it cannot be written."""
+    """Translate errors of writing to the folder to HostError."""
     try:
         yield
     except OSError as error:
@@ -178,7 +176,7 @@ def _in_home(settings: Settings) -> Iterator[None]:
         raise HostError(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
 
 
-def _last_words(settings: Settings) -> str:
-    """Give the last line of the log: of a bug, that is its name."""
+def _last_log_line(settings: Settings) -> str:
+    """Return the last line of the log, which for a bug is the exception."""
     lines = settings.log.read_text(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line for line in reversed(lines) if line.strip()), "the log is empty")

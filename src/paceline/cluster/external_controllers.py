@@ -108,7 +108,7 @@ async def check(cluster: Cluster, choice: Choice) -> str:
             "type: paceline kube crds | kubectl apply --server-side -f -\n"
             "or start this with --install-crds"
         )
-    who = await who_am_i(cluster)
+    user = await who_am_i(cluster)
     lease_namespace, lease = choice.lease
     lacked = await missing_rights(cluster, rights(), namespace=choice.namespace)
     where = f"in the namespace {choice.namespace}" if choice.namespace else "in all namespaces"
@@ -117,11 +117,11 @@ async def check(cluster: Cluster, choice: Choice) -> str:
         lacked += (f"  {line} in the namespace {lease_namespace}",)
     if lacked:
         only = f" --namespace {choice.namespace}" if choice.namespace else ""
-        said = f"{who} may not do what the controller must:"
+        message = f"{user} may not do what the controller must:"
         how = f"`paceline kube crds --with-controller IMAGE{only}` prints a role with all of them"
-        raise HostError("\n".join((said, *lacked, how)))
+        raise HostError("\n".join((message, *lacked, how)))
     await _need_namespace(cluster, lease_namespace)
-    return f"{choice.access.server} is Kubernetes {version}, knows all {len(own_kinds())} kinds, and lets {who} work"
+    return f"{choice.access.server} is Kubernetes {version}, knows all {len(own_kinds())} kinds, and lets {user} work"
 
 
 async def run_leader(transport: Transport, world: Effects, choice: Choice, say: Say) -> None:
@@ -151,9 +151,9 @@ async def _define(cluster: Cluster) -> None:
     try:
         await define_kinds(cluster)
     except* Forbidden as errors:
-        who = await who_am_i(cluster)
+        user = await who_am_i(cluster)
         raise HostError(
-            f"{who} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
+            f"{user} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
             "paceline kube crds | kubectl apply --server-side -f -"
         ) from errors
 
@@ -169,14 +169,14 @@ async def _never_served(cluster: Cluster, seconds: float) -> tuple[str, ...]:
 
 async def _not_served(cluster: Cluster) -> tuple[str, ...]:
     """Ask which of our kinds the cluster does not serve, by their full names."""
-    wanted: dict[str, set[str]] = {}
-    for known in own_kinds().values():
-        where = known.resource
-        wanted.setdefault(f"/apis/{where.group}/{where.version}", set()).add(where.plural)
+    plurals_by_path: dict[str, set[str]] = {}
+    for kind in own_kinds().values():
+        where = kind.resource
+        plurals_by_path.setdefault(f"/apis/{where.group}/{where.version}", set()).add(where.plural)
     lacking = []
-    for path, plurals in wanted.items():
+    for path, plurals in plurals_by_path.items():
         try:
-            served = {str(each["name"]) for each in (await _ask(cluster, path))["resources"]}
+            served = {str(resource["name"]) for resource in (await _ask(cluster, path))["resources"]}
         except NotFound:
             served = set()
         lacking += [f"{plural}.{path.split('/')[2]}" for plural in plurals - served]

@@ -70,8 +70,8 @@ def pids_limit(pid_max: Path = PID_MAX) -> int:
     chosen = os.environ.get(CHOSEN_PIDS, "")
     if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
-    wanted = max(LEAST_PIDS, PIDS_PER_CPU * (os.cpu_count() or 1))
-    return min(wanted, int(pid_max.read_text()) // PIDS_SHARE)
+    limit = max(LEAST_PIDS, PIDS_PER_CPU * (os.cpu_count() or 1))
+    return min(limit, int(pid_max.read_text()) // PIDS_SHARE)
 
 
 def _is_ours_to_close(path: str) -> bool:
@@ -81,8 +81,8 @@ def _is_ours_to_close(path: str) -> bool:
 
 def _tools() -> tuple[str, ...]:
     """Find the folder of uv, which installs packages in pods."""
-    found = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
-    return () if found is None else (str(Path(found).parent),)
+    uv = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    return () if uv is None else (str(Path(uv).parent),)
 
 
 def may_mount(status: Path = Path("/proc/self/status")) -> bool:

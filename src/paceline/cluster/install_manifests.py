@@ -39,10 +39,10 @@ def controller_manifests(image: str, namespace: str = "") -> Iterator[Object]:
     yield _deployment(image, home, ("--namespace", namespace) if namespace else ())
 
 
-def _granted(scope: str, name: str, home: str, wanted: Iterable[Right]) -> Iterator[Object]:
+def _granted(scope: str, name: str, home: str, rules: Iterable[Right]) -> Iterator[Object]:
     """Write a role and the binding that gives it to our account."""
     where = home if scope == "Role" else ""
-    yield _manifest(f"{_RBAC}/v1", scope, name, where, rules=[right.rule() for right in wanted])
+    yield _manifest(f"{_RBAC}/v1", scope, name, where, rules=[right.rule() for right in rules])
     yield _manifest(
         f"{_RBAC}/v1",
         f"{scope}Binding",
@@ -56,14 +56,14 @@ def _granted(scope: str, name: str, home: str, wanted: Iterable[Right]) -> Itera
 def _roles_of_people() -> Iterator[Object]:
     """Write roles that add our kinds to those that every cluster has: who may edit pods' owners may edit jobs."""
     plurals: dict[str, list[str]] = {}
-    for each in definitions():
-        plurals.setdefault(str(each["spec"]["group"]), []).append(str(each["spec"]["names"]["plural"]))
+    for definition in definitions():
+        plurals.setdefault(str(definition["spec"]["group"]), []).append(str(definition["spec"]["names"]["plural"]))
     for role, verbs in _ROLES.items():
-        rules = [Right(group=group, resources=tuple(found), verbs=verbs).rule() for group, found in plurals.items()]
-        made = _manifest(f"{_RBAC}/v1", "ClusterRole", f"paceline-{role}", rules=rules)
+        rules = [Right(group=group, resources=tuple(names), verbs=verbs).rule() for group, names in plurals.items()]
+        manifest = _manifest(f"{_RBAC}/v1", "ClusterRole", f"paceline-{role}", rules=rules)
         into = ("view", "edit", "admin") if role == "view" else ("edit", "admin")
-        made["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{each}": "true" for each in into}
-        yield made
+        manifest["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{definition}": "true" for definition in into}
+        yield manifest
 
 
 def _deployment(image: str, home: str, args: tuple[str, ...]) -> Object:
@@ -101,7 +101,7 @@ def _deployment(image: str, home: str, args: tuple[str, ...]) -> Object:
     )
 
 
-def _manifest(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
+def _manifest(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
     where = {"namespace": namespace} if namespace else {}
     metadata = {"name": name, **where, "labels": dict(_LABELS)}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}

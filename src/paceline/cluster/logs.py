@@ -1,4 +1,4 @@
-"""How our processes speak: one line per thing, with its fields, on stderr; where that is a file, it is rotated."""
+"""Logging of our processes: one line per record with its fields, on stderr; a log file is rotated."""
 
 import contextlib
 import fcntl
@@ -12,7 +12,7 @@ from pathlib import Path
 from paceline.errors import PacelineError
 
 LOG_BYTES = 10 * 1024 * 1024
-# Beside the file that is written: paceline.log.1 is the newest of them.
+# Rotated files; paceline.log.1 is the newest.
 OLD_LOGS = 3
 STDOUT, STDERR = 1, 2
 
@@ -24,17 +24,17 @@ class _Line(logging.Formatter):
         super().__init__(f"%(asctime)s {process} %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the constant message first, then the fields that came with it."""
+        """Return the message, followed by the fields of the record."""
         fields = " ".join(f"{name}={value!r}" for name, value in vars(record).items() if name not in _ORDINARY)
-        head, newline, rest = super().format(record).partition("\n")
-        return f"{head} {fields}".rstrip() + newline + rest
+        head, newline, traceback = super().format(record).partition("\n")
+        return f"{head} {fields}".rstrip() + newline + traceback
 
 
 class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to stderr; where that is the log file, it is rotated in time.
+    """Writes to stderr, and rotates the log file if stderr is that file.
 
-    Several processes have the file as their stderr. Whoever finds it full renames it; the others notice with their next
-    line that the file of that name is another one, and move to it.
+    Several processes share the file as their stderr. The first that finds it full renames it; the others reopen it by
+    name before their next line.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -42,27 +42,27 @@ class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
         self._path = path if path is not None and _is_log(STDERR, path) else None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line, into a new file where the old one is full."""
+        """Write one line, to a new file if the old one is full."""
         if self._path is not None:
-            # A disk that takes no new file may still take the line.
+            # On a full disk the line may still fit into the old file.
             with contextlib.suppress(OSError):
                 follow_log(self._path)
         super().emit(record)
 
 
 def configure_logging(process: str, path: Path | None = None) -> None:
-    """Send everything that is logged to stderr, marked with which process says it; `path` is the log file, if any."""
+    """Log to stderr with the name of the process; `path` is the log file, if any."""
     handler = _Rotating(path)
     handler.setFormatter(_Line(process))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # Anybody who reaches the port can send what is no HTTP. That is no news: no line for each.
+    # Anyone who reaches the port can send malformed HTTP; do not log each request.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 def open_log(path: Path) -> int:
-    """Open the log file to append to it; only its owner may read it."""
+    """Return a descriptor for appending to the log file, which only its owner can read."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # A link may lead to a device that is everybody's.
+    # The path may be a link to a shared device.
     if stat.S_ISREG(os.fstat(fd).st_mode):
         with contextlib.suppress(PermissionError):
             os.fchmod(fd, 0o600)
@@ -70,7 +70,7 @@ def open_log(path: Path) -> int:
 
 
 def follow_log(path: Path, limit: int = LOG_BYTES) -> None:
-    """Rotate the log if it is full, and let stderr (and stdout, where it is the same file) be the file of that name."""
+    """Rotate the log if it is full, and reopen stderr (and stdout, if it is the same file) by name."""
     if _is_at(STDERR, path):
         if os.fstat(STDERR).st_size < limit:
             return
@@ -86,7 +86,7 @@ def follow_log(path: Path, limit: int = LOG_BYTES) -> None:
 
 
 def _rotate(path: Path, limit: int) -> None:
-    """Rename the log and its predecessors by one; of several processes that want to, one does."""
+    """Rename the log and the rotated files; only one of several processes does it."""
     fd = open_log(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -105,20 +105,20 @@ def _old_log(path: Path, number: int) -> Path:
 
 
 def _is_log(fd: int, path: Path) -> bool:
-    """Tell whether an open file is the log, or was before another process rotated it."""
+    """Return whether an open file is the log, or was before another process rotated it."""
     return str(Path(f"/proc/self/fd/{fd}").readlink()).startswith(str(path.resolve()))
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Tell whether an open file is the one of this name."""
+    """Return whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
     except OSError:
         return False
 
 
-def known(errors: BaseExceptionGroup[PacelineError]) -> tuple[str, ...]:
-    """Give what the known errors of a group say, each once; known errors need no traceback."""
+def messages_of(errors: BaseExceptionGroup[PacelineError]) -> tuple[str, ...]:
+    """Return the messages of the expected errors in a group without duplicates."""
     return tuple(dict.fromkeys(str(error) for error in leaves(errors)))
 
 

@@ -21,7 +21,7 @@ from paceline.client.rest_config import from_json
 from paceline.cluster.config import configured_devices, configured_environments, configured_images, configured_retention
 from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
-from paceline.cluster.logs import configure_logging, known
+from paceline.cluster.logs import configure_logging, messages_of
 from paceline.cluster.signals import run_until_signalled
 from paceline.environments.build_queue import BuildQueue
 from paceline.environments.cache import cache_folder, environment_cache
@@ -67,7 +67,7 @@ def main() -> int:
         with lock_file(settings.agent_lock):
             uvloop.run(_until_told(settings, open_files))
     except* PacelineError as errors:
-        failed = "; ".join(known(errors))
+        failed = "; ".join(messages_of(errors))
     if failed:
         log.error("%s", failed)
         _answer(failed)
@@ -81,16 +81,16 @@ def _answer(text: str) -> None:
 
 
 async def _until_told(settings: Settings, open_files: int) -> None:
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, told)
-    await run_until_signalled(_run_agent(settings, open_files), told)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, stop)
+    await run_until_signalled(_run_agent(settings, open_files), stop)
 
 
-def _read_on(told: asyncio.Event) -> None:
+def _read_on(stop: asyncio.Event) -> None:
     """Notice that the control process, whose end of the pipe this is, has gone."""
     if not os.read(sys.stdin.fileno(), 4096):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        told.set()
+        stop.set()
 
 
 async def _run_agent(settings: Settings, open_files: int) -> None:

@@ -78,7 +78,7 @@ def _is_lasting(authority: Path, now: datetime) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(authority)
-        ends = [ssl.cert_time_to_seconds(str(made["notAfter"])) for made in context.get_ca_certs()]
+        ends = [ssl.cert_time_to_seconds(str(certificate["notAfter"])) for certificate in context.get_ca_certs()]
     except (ssl.SSLError, OSError, ValueError):
         return False
     return bool(ends) and min(ends) >= (now + RENEW_BEFORE).timestamp()

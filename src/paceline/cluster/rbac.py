@@ -77,7 +77,7 @@ def lease_rights(name: str) -> tuple[Right, ...]:
     )
 
 
-async def missing_rights(cluster: Cluster, wanted: Iterable[Right], *, namespace: str) -> tuple[str, ...]:
+async def missing_rights(cluster: Cluster, required: Iterable[Right], *, namespace: str) -> tuple[str, ...]:
     """Ask the cluster which of these rights the caller lacks, in few lines; an empty namespace means all."""
     lacked: dict[tuple[str, str], list[str]] = {}
     limit = asyncio.Semaphore(_ASKERS)
@@ -89,7 +89,7 @@ async def missing_rights(cluster: Cluster, wanted: Iterable[Right], *, namespace
             lacked.setdefault(where, []).append(verb)
 
     async with asyncio.TaskGroup() as group:
-        for where, verb, question in _questions(wanted, namespace):
+        for where, verb, question in _questions(required, namespace):
             group.create_task(ask(where, verb, question))
     return tuple(_lines(lacked))
 
@@ -123,17 +123,17 @@ def _lines(lacked: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
         yield f"{cannot} {', '.join(resources)}{f' of {group}' if group else ''}"
 
 
-def _questions(wanted: Iterable[Right], namespace: str) -> Iterator[tuple[tuple[str, str], str, Object]]:
-    for right in wanted:
+def _questions(required: Iterable[Right], namespace: str) -> Iterator[tuple[tuple[str, str], str, Object]]:
+    for right in required:
         for resource in right.resources if right.is_usual else ():
             plural, _, subresource = resource.partition("/")
             for verb in right.verbs:
-                asked = {"group": right.group, "resource": plural, "subresource": subresource, "verb": verb}
+                attributes = {"group": right.group, "resource": plural, "subresource": subresource, "verb": verb}
                 where = {"namespace": namespace, "name": right.name}
                 yield (
                     (right.group, resource),
                     verb,
-                    {name: value for name, value in {**asked, **where}.items() if value},
+                    {name: value for name, value in {**attributes, **where}.items() if value},
                 )
 
 

@@ -1,4 +1,4 @@
-"""A program works until a signal tells it to stop."""
+"""Run a program until a signal."""
 
 import asyncio
 import signal
@@ -6,12 +6,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def run_until_signalled(work: Coroutine[Any, Any, None], told: asyncio.Event | None = None) -> None:
-    """Work until SIGTERM, SIGINT or whoever else sets `told` says stop; what the work raises is raised here."""
-    told = told or asyncio.Event()
+async def run_until_signalled(work: Coroutine[Any, Any, None], stop: asyncio.Event | None = None) -> None:
+    """Run `work` until SIGTERM, SIGINT or until `stop` is set; raise what it raises."""
+    stop = stop or asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with asyncio.TaskGroup() as group:
         working = group.create_task(work)
-        await told.wait()
+        await stop.wait()
         working.cancel()

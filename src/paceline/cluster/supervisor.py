@@ -1,7 +1,7 @@
-"""`python -m paceline.cluster.supervisor HOME [FD | --adopt PID]`: keeps one control process running.
+"""`python -m paceline.cluster.supervisor HOME [FD | --adopt PID]`: keep one control process running.
 
-It uses the standard library only, because it is there all the time. On FD it says that the first control process is
-ready, or why it is not. With --adopt it keeps a control process that is there already, whose supervisor was killed.
+It uses only the standard library, to need little memory. It reports on FD that the first control process is ready, or
+why not. With --adopt it takes over a running control process whose supervisor was killed.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
 
-# How the control process ends when nothing will change until a person acts.
+# Exit code of the control process when a restart cannot help until the user acts.
 FINAL = 3
 BACKGROUND, FOREGROUND = "background", "foreground"
-# A control process that ran for this long did not fail because of its start.
+# A control process that ran for this long did not fail at its start.
 STEADY_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.1, 30.0
-# Shorter than whoever stops the cluster waits for the supervisor.
+# Shorter than `paceline down` waits for the supervisor.
 STOP_SECONDS = 25.0
 ANSWER_BYTES = 65536
 
@@ -38,7 +38,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How a control process ended; the code of one that was adopted is not known."""
+    """How a control process ended; the exit code of an adopted one is unknown."""
 
     code: int | None
     was_ready: bool
@@ -55,9 +55,9 @@ class Exit:
 
 
 def supervise(settings: Settings, report: Report, *, mode: str, adopted: int | None = None) -> int:
-    """Run the control process until told to stop, and return an exit code; `report` gets its first answer.
+    """Run the control process until a signal, and return an exit code; `report` gets its first message.
 
-    Unavailable when another supervisor holds the folder.
+    Raise ServiceUnavailable when another supervisor holds the folder.
     """
     with lock_file(settings.supervisor_lock), _stop_requests() as stop:
         failures = 0
@@ -66,29 +66,29 @@ def supervise(settings: Settings, report: Report, *, mode: str, adopted: int | N
         else:
             exit_ = _Control(settings, stop).run(mode, report)
             if not exit_.was_ready:
-                # Whoever starts the cluster is told why, and tries again.
-                return 0 if _is_asked(stop) else max(exit_.code or 0, 1)
+                # The command that starts the cluster reports the error and may try again.
+                return 0 if _is_stopping(stop) else max(exit_.code or 0, 1)
         while True:
-            if _is_asked(stop) or exit_.code == 0:
+            if _is_stopping(stop) or exit_.code == 0:
                 return 0
             if exit_.code == FINAL:
-                log.error("the control process cannot go on; `paceline up` starts it when that is mended")
+                log.error("the control process cannot continue; fix the error above, then start it with `paceline up`")
                 return FINAL
             failures = 0 if exit_.seconds >= STEADY_SECONDS else failures + 1
             pause = pause_after(failures)
-            log.warning("the control process %s and is started again in %g s", exit_, pause)
+            log.warning("the control process %s and is restarted in %g s", exit_, pause)
             if select.select([stop], [], [], pause)[0]:
                 return 0
             exit_ = _Control(settings, stop).run(mode, _log_ready if mode == BACKGROUND else _log_answer)
 
 
 def pause_after(failures: int) -> float:
-    """Return how long to wait before the next start: almost nothing at first, then ever longer, up to a bound."""
+    """Return the seconds before the next start: the first ones are short, later ones double up to a bound."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(max(failures - 2, 0), 10), MOST_PAUSE_SECONDS)
 
 
 class _Control:
-    """One control process from its start to its end."""
+    """One control process."""
 
     def __init__(self, settings: Settings, stop: int) -> None:
         self._settings = settings
@@ -96,11 +96,11 @@ class _Control:
         self._began = time.monotonic()
 
     def run(self, mode: str, report: Report) -> Exit:
-        """Start a control process, report its answer and wait for its end."""
+        """Start a control process, report its message and wait until it exits."""
         read_end, write_end = os.pipe()
-        words = [str(self._settings.home), str(write_end), str(os.getpid()), mode]
+        arguments = [str(self._settings.home), str(write_end), str(os.getpid()), mode]
         process = subprocess.Popen(
-            [sys.executable, "-m", "paceline.cluster.control_plane_main", *words],
+            [sys.executable, "-m", "paceline.cluster.control_plane_main", *arguments],
             stdin=subprocess.DEVNULL,
             pass_fds=[write_end],
             cwd="/",
@@ -117,7 +117,7 @@ class _Control:
         return Exit(code=process.wait(), was_ready=answer == READY, seconds=self._seconds())
 
     def adopt(self, pid: int) -> Exit:
-        """Wait for the end of a control process that somebody else started."""
+        """Wait until a control process that another supervisor started has exited."""
         with contextlib.suppress(ProcessLookupError):
             pidfd = os.pidfd_open(pid)
             try:
@@ -128,7 +128,7 @@ class _Control:
         return Exit(code=None, was_ready=True, seconds=self._seconds())
 
     def _answer(self, read_end: int, pidfd: int) -> str:
-        """Wait for what the process says about its start; nothing when it ends without a word."""
+        """Return the message of the process about its start; empty when it exits without one."""
         ready, _, _ = select.select([read_end, self._stop], [], [])
         if self._stop in ready:
             self._end(pidfd)
@@ -139,7 +139,7 @@ class _Control:
             self._end(pidfd)
 
     def _end(self, pidfd: int) -> None:
-        """Ask the process to stop, and kill it when it does not."""
+        """Terminate the process, and kill it when it does not exit."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(pidfd, number)
@@ -152,14 +152,14 @@ class _Control:
 
 @contextlib.contextmanager
 def _stop_requests() -> Iterator[int]:
-    """Give what becomes readable, and stays so, once a signal asks this process to stop."""
+    """Yield a file descriptor that becomes readable, and stays so, once a signal asks this process to stop."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: _write(write_end)) for number in numbers}
+    previous = {number: signal.signal(number, lambda *_: _write(write_end)) for number in numbers}
     try:
         yield read_end
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
         os.close(read_end)
         os.close(write_end)
@@ -170,36 +170,36 @@ def _write(fd: int) -> None:
         os.write(fd, b".")
 
 
-def _is_asked(stop: int) -> bool:
+def _is_stopping(stop: int) -> bool:
     return bool(select.select([stop], [], [], 0)[0])
 
 
 def _log_ready(answer: str) -> None:
-    """Log that a later control process is ready; why one is not, it logs itself."""
+    """Log that a restarted control process is ready; it logs errors itself."""
     if answer == READY:
         log.info("the control process is ready again")
 
 
 def _log_answer(answer: str) -> None:
-    """Log in front whether a later control process is ready, or why not."""
+    """Log in the foreground the message of a restarted control process."""
     if answer:
         log.warning("the control process says: %s", answer)
 
 
 def main() -> int:
-    """Run until told to stop; a known error is one line."""
+    """Run until a signal; log an expected error as one line."""
     settings = Settings(home=Path(sys.argv[1]))
     configure_logging("supervisor", settings.log)
-    words = sys.argv[2:]
-    adopted = int(words[1]) if words[:1] == ["--adopt"] else None
-    fd = int(words[0]) if words and adopted is None else -1
+    arguments = sys.argv[2:]
+    adopted = int(arguments[1]) if arguments[:1] == ["--adopt"] else None
+    fd = int(arguments[0]) if arguments and adopted is None else -1
     if fd >= 0:
         os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
 
     def report(answer: str) -> None:
         nonlocal fd
         if fd >= 0:
-            # Whoever started this may have gone; it runs on all the same.
+            # The process that started this one may have exited; continue.
             with contextlib.suppress(BrokenPipeError):
                 os.write(fd, answer.encode())
             os.close(fd)

@@ -1,4 +1,4 @@
-"""The supervisor beside the control process: one at a time, started again when it is killed."""
+"""Lets the control process restart its supervisor when that is killed."""
 
 import asyncio
 import contextlib
@@ -15,27 +15,27 @@ PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supervisor:
-    """The process that started this one; one in front is a command that somebody sees."""
+class SupervisorProcess:
+    """The process that started this one; in the foreground it is a command in a terminal."""
 
     pid: int
     is_in_front: bool
 
 
-async def keep_supervisor(settings: Settings, supervisor: Supervisor, told: asyncio.Event) -> None:
-    """Start another supervisor when this process has lost its own; behind a command in front, end with it instead."""
-    await _gone(supervisor.pid)
+async def keep_supervisor(settings: Settings, supervisor: SupervisorProcess, stop: asyncio.Event) -> None:
+    """Start another supervisor when this process has lost its own; in the foreground, stop instead."""
+    await _wait_for_exit(supervisor.pid)
     if supervisor.is_in_front:
-        told.set()
+        stop.set()
         return
     while True:
-        log.warning("the supervisor ended and is started again")
-        await _run(settings, told)
+        log.warning("the supervisor exited and is restarted")
+        await _run(settings, stop)
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _run(settings: Settings, told: asyncio.Event) -> None:
-    """Run one supervisor, which adopts this process, to its end."""
+async def _run(settings: Settings, stop: asyncio.Event) -> None:
+    """Run one supervisor, which adopts this process, until it exits."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "paceline.cluster.supervisor", str(settings.home), "--adopt", str(os.getpid())),
         stdin=asyncio.subprocess.DEVNULL,
@@ -45,15 +45,15 @@ async def _run(settings: Settings, told: asyncio.Event) -> None:
     try:
         await process.wait()
     except asyncio.CancelledError:
-        if told.is_set():
-            # This process is not to be started again. After a bug it is.
+        if stop.is_set():
+            # Stop the supervisor only on request: after a bug it must restart this process.
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
         raise
 
 
-async def _gone(pid: int) -> None:
-    """Wait for the end of the process that started this one."""
+async def _wait_for_exit(pid: int) -> None:
+    """Wait until the process that started this one has exited."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -45,8 +45,8 @@ SHIPPED = {"parameter-server": str(parameter_server.__file__)}
 @cache
 def shipped_trainer(name: str) -> Mapping[str, str]:
     """Give the files of a trainer by its name; none for a trainer that is not shipped."""
-    found = SHIPPED.get(name)
-    return {} if found is None else {f"{name}.py": Path(found).read_text()}
+    path = SHIPPED.get(name)
+    return {} if path is None else {f"{name}.py": Path(path).read_text()}
 
 
 NAMES = ("agent", "ssh", "pdsh")
@@ -117,15 +117,15 @@ async def publish_api_endpoints(cluster: Cluster, address: str, port: int) -> No
     key = (NAMESPACE, "kubernetes")
     for where, manifest in _behind_api(address, port):
         try:
-            there = await cluster.get(where, *key)
+            current = await cluster.get(where, *key)
         except NotFound:
             if address:
                 await cluster.create(where, manifest, author="kube-apiserver")
             continue
         if not address:
             await cluster.delete(where, key)
-        elif any(there.get(part) != manifest[part] for part in ("subsets", "endpoints", "ports") if part in manifest):
-            await cluster.replace(where, {**there, **manifest, "metadata": there["metadata"]})
+        elif any(current.get(part) != manifest[part] for part in ("subsets", "endpoints", "ports") if part in manifest):
+            await cluster.replace(where, {**current, **manifest, "metadata": current["metadata"]})
 
 
 def _behind_api(address: str, port: int) -> Iterator[tuple[Collection, Object]]:
@@ -227,8 +227,8 @@ async def start_controllers(
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance, pods=pods)
-    own = own_controllers(cluster, world, machine=machine, pods=pods)
-    await start(group, (*own, scheduler, claims, owners, namespaces, accounts, endpoints))
+    own_kinds = own_controllers(cluster, world, machine=machine, pods=pods)
+    await start(group, (*own_kinds, scheduler, claims, owners, namespaces, accounts, endpoints))
 
 
 def own_controllers(

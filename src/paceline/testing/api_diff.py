@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Answer:
     """An answer, as it came."""
 
     code: int
@@ -83,11 +83,11 @@ def steps_of(scenario: list[dict[str, Any]]) -> tuple[Step, ...]:
 
 
 def _steps_of_row(row: Mapping[str, Any]) -> Iterator[Step]:
-    rest = {**row}
-    names, values = next(iter(rest.pop("each", {"": [""]}).items()))
+    fields = {**row}
+    names, values = next(iter(fields.pop("each", {"": [""]}).items()))
     for value in values:
-        given = dict(zip(names.split(","), value if isinstance(value, list) else [value], strict=True))
-        yield _step_of({key: _filled(each, given) for key, each in rest.items()})
+        variables = dict(zip(names.split(","), value if isinstance(value, list) else [value], strict=True))
+        yield _step_of({key: _filled(field, variables) for key, field in fields.items()})
 
 
 def _step_of(row: dict[str, Any]) -> Step:
@@ -99,42 +99,42 @@ def _step_of(row: dict[str, Any]) -> Step:
     return Step(method=method, path=path, headers=headers, body=text, **row)
 
 
-def _filled(value: Any, known: Mapping[str, str]) -> Any:
+def _filled(value: Any, variables: Mapping[str, str]) -> Any:
     match value:
         case str():
-            return Template(value).safe_substitute(known)
+            return Template(value).safe_substitute(variables)
         case dict():
-            return {_filled(key, known): _filled(inner, known) for key, inner in value.items()}
+            return {_filled(key, variables): _filled(inner, variables) for key, inner in value.items()}
         case list():
-            return [_filled(inner, known) for inner in value]
+            return [_filled(inner, variables) for inner in value]
     return value
 
 
 class Asker:
     """Sends steps to one server, and remembers what its answers said for the steps that need it."""
 
-    def __init__(self, place: Place, known: Mapping[str, str]) -> None:
+    def __init__(self, place: Place, variables: Mapping[str, str]) -> None:
         self._place = place
         self._tls = ssl.create_default_context(cafile=place.ca_file)
-        self.known = dict(known)
+        self.variables = dict(variables)
 
-    def ask(self, step: Step) -> Said:
+    def ask(self, step: Step) -> Answer:
         """Send one request, read the answer, and keep of it what the step says."""
-        said = self._once(step)
+        answer = self._once(step)
         deadline = time.monotonic() + SECONDS
-        while step.wait and said.code != step.wait and time.monotonic() < deadline:
+        while step.wait and answer.code != step.wait and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-            said = self._once(step)
-        self._keep(step, said)
-        return said
+            answer = self._once(step)
+        self._keep(step, answer)
+        return answer
 
-    def _once(self, step: Step) -> Said:
+    def _once(self, step: Step) -> Answer:
         connection = http.client.HTTPSConnection(self._place.host, context=self._tls, timeout=SECONDS)
         try:
             self._send(connection, step)
             response = connection.getresponse()
             body = _events(response, step.events) if step.events is not None else response.read()
-            return Said(
+            return Answer(
                 code=response.status,
                 content_type=response.headers.get("Content-Type", ""),
                 warnings=tuple(response.headers.get_all("Warning", [])),
@@ -147,19 +147,19 @@ class Asker:
         headers = {"Authorization": f"Bearer {self._place.token}", **step.headers}
         if "Accept" in headers:
             headers["Accept"] = without_protobuf(headers["Accept"])
-        body = None if step.body is None else _filled(step.body, self.known).encode("utf-8", "surrogateescape")
-        connection.request(step.method, _filled(step.path, self.known), body=body, headers=headers)
+        body = None if step.body is None else _filled(step.body, self.variables).encode("utf-8", "surrogateescape")
+        connection.request(step.method, _filled(step.path, self.variables), body=body, headers=headers)
 
-    def _keep(self, step: Step, said: Said) -> None:
-        document = _read(said) if step.keep else None
+    def _keep(self, step: Step, answer: Answer) -> None:
+        document = _read(answer) if step.keep else None
         for name, path in step.keep.items():
-            self.known[name] = str(_at(document, path))
+            self.variables[name] = str(_at(document, path))
 
 
 def without_protobuf(accept: str) -> str:
     """Let a client that also takes JSON have it: two encodings of one answer are no difference."""
-    offers = [each for each in accept.split(",") if PROTOBUF not in each]
-    return ",".join(offers) if any("json" in each for each in offers) else accept
+    offers = [offer for offer in accept.split(",") if PROTOBUF not in offer]
+    return ",".join(offers) if any("json" in offer for offer in offers) else accept
 
 
 def _events(response: http.client.HTTPResponse, count: int) -> bytes:
@@ -175,19 +175,19 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _read(said: Said) -> Any:
-    if said.content_type == "application/yaml":
-        return next((tree.value for tree in read_documents(said.body.decode(), "answer")), None)
+def _read(answer: Answer) -> Any:
+    if answer.content_type == "application/yaml":
+        return next((tree.value for tree in read_documents(answer.body.decode(), "answer")), None)
     try:
-        whole = json.loads(said.body)
-        return [] if _is_reminder(whole) else whole
+        document = json.loads(answer.body)
+        return [] if _is_reminder(document) else document
     except ValueError:
-        lines = said.body.decode("utf-8", "backslashreplace").splitlines()
+        lines = answer.body.decode("utf-8", "backslashreplace").splitlines()
     try:
-        told = [json.loads(line) for line in lines]
+        events = [json.loads(line) for line in lines]
     except ValueError:
         return lines
-    return [each for each in told if not _is_reminder(each)]
+    return [event for event in events if not _is_reminder(event)]
 
 
 def _is_reminder(event: Any) -> bool:
@@ -196,18 +196,24 @@ def _is_reminder(event: Any) -> bool:
     return is_bookmark and not event["object"]["metadata"].get("annotations")
 
 
-def differences(step: Step, real: Said, ours: Said, *, known: tuple[Mapping[str, str], Mapping[str, str]]) -> list[str]:
+def differences(
+    step: Step, real: Answer, ours: Answer, *, variables: tuple[Mapping[str, str], Mapping[str, str]]
+) -> list[str]:
     """Name every field in which two answers differ: "field: what the real one says | what ours says"."""
     heads = [
-        {"code": said.code, "content type": said.content_type, "warnings": [_subject(text) for text in said.warnings]}
-        for said in (real, ours)
+        {
+            "code": answer.code,
+            "content type": answer.content_type,
+            "warnings": [_subject(text) for text in answer.warnings],
+        }
+        for answer in (real, ours)
     ]
-    found = list(_differ(heads[0], heads[1], "", subset=False))
-    if step.look == "head" or (found and found[0].startswith("code")):
-        bodies = [None if step.look == "head" else _status(_read(said)) for said in (real, ours)]
+    problems = list(_differ(heads[0], heads[1], "", subset=False))
+    if step.look == "head" or (problems and problems[0].startswith("code")):
+        bodies = [None if step.look == "head" else _status(_read(answer)) for answer in (real, ours)]
     else:
-        bodies = [_shared(_read(said), names) for said, names in zip((real, ours), known, strict=True)]
-    return [*found, *_differ(bodies[0], bodies[1], "body", subset=step.look == "subset")]
+        bodies = [_shared(_read(answer), names) for answer, names in zip((real, ours), variables, strict=True)]
+    return [*problems, *_differ(bodies[0], bodies[1], "body", subset=step.look == "subset")]
 
 
 def _subject(warning: str) -> str:
@@ -228,12 +234,12 @@ def _differ(real: Any, ours: Any, path: str, *, subset: bool) -> Iterator[str]:
             place = f"{path}.{key}" if path else str(key)
             yield from _differ(real.get(key, "(none)"), ours.get(key, "(none)"), place, subset=subset)
     elif isinstance(real, list) and isinstance(ours, list):
-        if subset or (len(real) != len(ours) and all(_name(each) for each in (*real, *ours))):
+        if subset or (len(real) != len(ours) and all(_name(items) for items in (*real, *ours))):
             yield from _differ(_by_name(real), _by_name(ours), path, subset=subset)
             return
         for index in range(max(len(real), len(ours))):
-            left, right = (each[index] if index < len(each) else "(none)" for each in (real, ours))
-            yield from _differ(left, right, f"{path}.{index}", subset=subset)
+            expected, right = (items[index] if index < len(items) else "(none)" for items in (real, ours))
+            yield from _differ(expected, right, f"{path}.{index}", subset=subset)
     elif real != ours:
         yield f"{path}: {_short(real)} | {_short(ours)}"
 
@@ -258,16 +264,16 @@ def _short(value: Any) -> str:
     return text if len(text) < 400 else f"{text[:400]}…"
 
 
-def _shared(document: Any, known: Mapping[str, str]) -> Any:
+def _shared(document: Any, variables: Mapping[str, str]) -> Any:
     """Put aside what no two servers can share."""
     match document:
         case dict():
-            said = {key: value for key, value in document.items() if (key, value) not in _SAYS_NOTHING}
-            return {key: _shared_field(said, key, known) for key in said}
+            fields = {key: value for key, value in document.items() if (key, value) not in _SAYS_NOTHING}
+            return {key: _shared_field(fields, key, variables) for key in fields}
         case list():
-            return [_shared(each, known) for each in document if not _is_own_trouble(each)]
+            return [_shared(item, variables) for item in document if not _is_own_trouble(item)]
         case str():
-            return _shared_text(document, known)
+            return _shared_text(document, variables)
     return document
 
 
@@ -290,7 +296,7 @@ _ADDED = frozenset({"metrics.k8s.io"})
 _OWN = frozenset({"storageVersionHash", "uid", "resourceVersion", "continue", "targetRefUid", "remainingItemCount"})
 
 
-def _shared_field(holder: Mapping[str, Any], key: str, known: Mapping[str, str]) -> Any:
+def _shared_field(holder: Mapping[str, Any], key: str, variables: Mapping[str, str]) -> Any:
     value = holder[key]
     if key in _OWN and isinstance(value, str) and value:
         return "*"
@@ -299,14 +305,14 @@ def _shared_field(holder: Mapping[str, Any], key: str, known: Mapping[str, str])
     if key == "name" and isinstance(holder.get("generateName"), str) and isinstance(value, str):
         return f"{holder['generateName']}*" if value.startswith(holder["generateName"]) else value
     if key == "cells" and isinstance(value, list):
-        return ["AGE" if isinstance(cell, str) and _AGE.fullmatch(cell) else _shared(cell, known) for cell in value]
+        return ["AGE" if isinstance(cell, str) and _AGE.fullmatch(cell) else _shared(cell, variables) for cell in value]
     if key == "message" and holder.get("kind") == "Status":
         return "*"  # Each server has its own sentences; code, reason and causes are compared.
     if isinstance(value, list) and key in _UNORDERED:
         return _in_order(key, value)
     if key == "description" and "type" in holder and "format" in holder:
         return "*"  # Of a column: no client shows it.
-    return _shared(value, known)
+    return _shared(value, variables)
 
 
 # Lists whose order says nothing.
@@ -316,9 +322,9 @@ _UNORDERED = frozenset({"causes", "managedFields", "nonResourceRules", "resource
 def _in_order(key: str, value: list[Any]) -> list[Any]:
     if key == "causes":
         # Told once or twice, in this order or another.
-        return [{"field": field, "reason": reason} for field, reason in sorted({_cause(each) for each in value})]
+        return [{"field": field, "reason": reason} for field, reason in sorted({_cause(manager) for manager in value})]
     # Who owns what, and what one may do, in whatever order it is named.
-    entries = ({part: said for part, said in each.items() if part != "time"} for each in value)
+    entries = ({part: content for part, content in manager.items() if part != "time"} for manager in value)
     return sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))
 
 
@@ -326,11 +332,11 @@ def _cause(cause: Mapping[str, Any]) -> tuple[str, str]:
     return str(cause.get("field", "")), str(cause.get("reason", ""))
 
 
-def _shared_text(text: str, known: Mapping[str, str]) -> str:
+def _shared_text(text: str, variables: Mapping[str, str]) -> str:
     if _TIME.fullmatch(text):
         written = datetime.fromisoformat(text)
         return "NOW" if abs(datetime.now(UTC) - written) < FRESH else text
-    for name, value in known.items():
+    for name, value in variables.items():
         if len(value) > 3 and value in text:
             text = text.replace(value, f"${name}")
     return _ADDRESS.sub("ADDRESS", text)

@@ -143,25 +143,25 @@ def folder_for_cluster(*, env: dict[str, str] | None = None, home: Path | None =
 
 def end_all(home: Path) -> tuple[int, ...]:
     """Kill whatever runs from a folder, and give what was found: a killed process may have had time for a child."""
-    found = leftovers(home)
-    for pid in found:
+    processes = leftovers(home)
+    for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return found
+    return processes
 
 
 def leftovers(home: Path) -> tuple[int, ...]:
     """Find the live processes of a cluster: its own, which name its folder, and its pods', which have it mounted."""
     named = str(home).encode()
     here = Path("/proc/self/ns/mnt").readlink()
-    found = []
+    processes = []
     for entry in _processes():
         with contextlib.suppress(OSError):
             is_ours = named in (entry / "cmdline").read_bytes()
             is_pod = (entry / "ns/mnt").readlink() != here and has_mounted(home, (entry / "mountinfo").read_text())
             if (is_ours or is_pod) and start_ticks(int(entry.name)) is not None:
-                found.append(int(entry.name))
-    return tuple(found)
+                processes.append(int(entry.name))
+    return tuple(processes)
 
 
 def has_mounted(home: Path, mountinfo: str) -> bool:
@@ -178,13 +178,13 @@ def has_mounted(home: Path, mountinfo: str) -> bool:
 
 def processes_with(mark: str) -> frozenset[tuple[int, int]]:
     """Find the live processes that have a word among their arguments: pid and start time."""
-    found = set()
+    pids = set()
     for entry in _processes():
         with contextlib.suppress(OSError):
             if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
                 ticks = start_ticks(int(entry.name))
-                found |= set() if ticks is None else {(int(entry.name), ticks)}
-    return frozenset(found)
+                pids |= set() if ticks is None else {(int(entry.name), ticks)}
+    return frozenset(pids)
 
 
 def arguments(pid: int) -> tuple[str, ...]:
@@ -197,26 +197,26 @@ def arguments(pid: int) -> tuple[str, ...]:
 
 def open_files(pid: int) -> tuple[str, ...]:
     """Name what a process has open; what it closes meanwhile is left out."""
-    found = []
+    paths = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            found.append(str(entry.readlink()))
-    return tuple(found)
+            paths.append(str(entry.readlink()))
+    return tuple(paths)
 
 
 def _processes() -> Iterator[Path]:
-    return (each for each in Path("/proc").iterdir() if each.name.isdigit() and int(each.name) != os.getpid())
+    return (path for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid())
 
 
-def wait_until(what: str, look: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
+def wait_until(description: str, look: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
     """Look again and again until there is something to see, and give it; AssertionError says what never came."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()
-        if found := look():
-            return found
+        if value := look():
+            return value
         now = time.monotonic()
         if now > deadline:
-            raise AssertionError(f"waited {seconds:g} s in vain until {what}")
+            raise AssertionError(f"waited {seconds:g} s in vain until {description}")
         # Looking with a command takes from the machine what is waited for could use: most of the time it may not.
         time.sleep(min(max(LOOK_SECONDS, 2 * (now - began)), MOST_LOOK_SECONDS))

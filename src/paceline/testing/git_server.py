@@ -22,7 +22,7 @@ class GitServer:
     user: str
     password: str
     # What was asked for, so that a test can tell who came.
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     # While it is not set, whoever was let in waits for the answer.
     gate: threading.Event = field(default_factory=threading.Event)
 
@@ -51,22 +51,22 @@ class GitServer:
 @contextlib.contextmanager
 def git_server(root: Path, *, host: str = "127.0.0.1", password: str = "correct-horse-battery") -> Iterator[GitServer]:  # noqa: S107 - of a server that lives as long as a test
     """Serve a folder of repositories until the end of the block."""
-    found: list[GitServer] = []
-    handler = _handler(found)
+    servers: list[GitServer] = []
+    handler = _handler(servers)
     with ThreadingHTTPServer((host, 0), handler) as server:
         address = f"http://{host}:{server.server_address[1]}"
-        found.append(GitServer(root=root, address=address, user="reader", password=password))
-        found[0].gate.set()
+        servers.append(GitServer(root=root, address=address, user="reader", password=password))
+        servers[0].gate.set()
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield found[0]
+            yield servers[0]
         finally:
             server.shutdown()
             thread.join()
 
 
-def _handler(found: list[GitServer]) -> type[BaseHTTPRequestHandler]:
+def _handler(servers: list[GitServer]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -80,8 +80,8 @@ def _handler(found: list[GitServer]) -> type[BaseHTTPRequestHandler]:
             """Say nothing: the test reads `asked`."""
 
         def _serve(self) -> None:
-            server = found[0]
-            server.asked.append(self.path)
+            server = servers[0]
+            server.requests.append(self.path)
             path, _, query = self.path.partition("?")
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if path.startswith(f"/{PRIVATE}/") and not self._is_known(server):
@@ -100,12 +100,12 @@ def _handler(found: list[GitServer]) -> type[BaseHTTPRequestHandler]:
             }
             done = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True, check=False)  # noqa: S607 - Debian's git
             head, _, content = done.stdout.partition(b"\r\n\r\n")
-            told = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
-            self._answer(int(told.pop("Status", "200").split()[0]), told, content)
+            headers = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
+            self._answer(int(headers.pop("Status", "200").split()[0]), headers, content)
 
         def _is_known(self, server: GitServer) -> bool:
-            wanted = base64.b64encode(f"{server.user}:{server.password}".encode()).decode()
-            return self.headers.get("Authorization") == f"Basic {wanted}"
+            credentials = base64.b64encode(f"{server.user}:{server.password}".encode()).decode()
+            return self.headers.get("Authorization") == f"Basic {credentials}"
 
         def _answer(self, code: int, headers: dict[str, str], content: bytes) -> None:
             self.send_response(code)
@@ -129,12 +129,14 @@ def _backend(root: Path) -> dict[str, str]:
     }
 
 
-def _git(folder: Path, *words: str) -> str:
-    who = {f"GIT_{part}_{fact}": "test@example.org" for part in ("AUTHOR", "COMMITTER") for fact in ("NAME", "EMAIL")}
-    env = {**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+def _git(folder: Path, *arguments: str) -> str:
+    identity = {
+        f"GIT_{part}_{fact}": "test@example.org" for part in ("AUTHOR", "COMMITTER") for fact in ("NAME", "EMAIL")
+    }
+    env = {**os.environ, **identity, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     folder.mkdir(parents=True, exist_ok=True)
     return subprocess.run(
-        ["git", *words],  # noqa: S607 - Debian's git
+        ["git", *arguments],  # noqa: S607 - Debian's git
         cwd=folder,
         env=env,
         check=True,

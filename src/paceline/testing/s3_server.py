@@ -35,8 +35,8 @@ class S3Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        words = [str(self.program), "-H", self.host, "-p", str(self.port)]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [str(self.program), "-H", self.host, "-p", str(self.port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _await(self._process, self._answers, "the S3 server")
 
     def kill(self) -> None:

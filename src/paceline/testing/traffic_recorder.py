@@ -56,11 +56,11 @@ class Recording:
 
     def steps(self) -> list[dict[str, Any]]:
         """Give what was recorded as steps that hold on another server, too."""
-        said: dict[str, tuple[int, str]] = {}
+        answers: dict[str, tuple[int, str]] = {}
         for number, row in enumerate(self.rows):
-            for value, (where, path) in said.items():
+            for value, (where, path) in answers.items():
                 _refer(row, self.rows[where], value, path)
-            said.update({value: (number, path) for value, path in _volatile(self.answers[number], "")})
+            answers.update({value: (number, path) for value, path in _volatile(self.answers[number], "")})
         return [_finished(row, number) for number, row in enumerate(self.rows)]
 
 
@@ -79,7 +79,7 @@ def _refer(row: dict[str, Any], source: dict[str, Any], value: str, path: str) -
         text = row.get(part)
         if text and pattern.search(text):
             keep = source.setdefault("keep", {})
-            name = next((known for known, at in keep.items() if at == path), f"v{value[-6:].replace('-', '')}")
+            name = next((variable for variable, at in keep.items() if at == path), f"v{value[-6:].replace('-', '')}")
             keep[name] = path
             row[part] = pattern.sub(f"${{{name}}}", text)
 

@@ -286,7 +286,7 @@ def test_who_accepts_the_loss_goes_on_without_what_is_lost(cluster: Embedded) ->
     started = cluster.paceline("up", "-d", "--discard-damaged-state")
 
     assert started.code == 0, started.err
-    assert "is lost" in started.err
+    assert "are lost" in started.err
     assert names(cluster) == {f"made-{number}" for number in range(4)}
     # Whoever knows a revision of before has to list again: none of them comes a second time.
     old = cluster.kubectl("get", "--raw", "/api/v1/configmaps?watch=1&resourceVersion=3&timeoutSeconds=1")

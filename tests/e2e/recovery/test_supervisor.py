@@ -121,7 +121,7 @@ def test_a_cluster_that_is_told_to_stop_does_not_come_back(cluster: Embedded, ta
     os.kill(getattr(cluster, f"{target}_pid"), signal.SIGTERM)
 
     wait_until("nothing of it runs", lambda: leftovers(cluster.home) == ())
-    assert "started again" not in cluster.settings.log.read_text().replace("supervisor ended and is started again", "")
+    assert "restarted" not in cluster.settings.log.read_text().replace("supervisor exited and is restarted", "")
     up = cluster.paceline("up", "-d")
     assert up.code == 0, up.err
 
@@ -151,7 +151,7 @@ def test_a_store_that_is_damaged_meanwhile_is_not_tried_for_ever(cluster: Embedd
 
     said = cluster.settings.log.read_text()
     assert "is not a database" in said
-    assert "the control process cannot go on" in said
+    assert "the control process cannot continue" in said
     up = cluster.paceline("up", "-d")
     assert up.code != 0
     assert "is not a database" in up.err

@@ -114,12 +114,12 @@ def leaks(home: Path, password: str) -> list[Path]:
 @pytest.mark.usefixtures("commits")
 def test_s28_a_password_is_in_no_process_while_it_is_used(cluster, server):
     keys = secret("again", username=server.user, password=server.password)
-    before = len(server.asked)
+    before = len(server.requests)
     server.gate.clear()
     try:
         submit(cluster, keys, job("watched", "true", source=git(server, "private/closed", secret="again")))
         # Once without the password, and once with it.
-        wait_until("git has shown the password", lambda: len(server.asked) >= before + 2)
+        wait_until("git has shown the password", lambda: len(server.requests) >= before + 2)
         shown = processes_that_show(server.password)
         gits = processes_that_show(server.url("private/closed"))
     finally:
@@ -261,7 +261,7 @@ def test_s15_code_and_packages_that_a_job_before_it_brought_are_found_in_the_cac
     source = {**git(server, revision=commits["v1"]), "cache": "packages"}
     submit(cluster, claim, job("first", "python3 train.py", source=source))
     first = ended(cluster, "first")
-    asked = len(server.asked)
+    asked = len(server.requests)
     submit(cluster, job("second", "python3 train.py", source=source))
     second = ended(cluster, "second")
 
@@ -269,4 +269,4 @@ def test_s15_code_and_packages_that_a_job_before_it_brought_are_found_in_the_cac
     assert stages(first)["install"]["message"].startswith("installed tinything==1.0")
     assert stages(second)["install"]["message"] == "found tinything==1.0 in the cache"
     assert log(cluster, second).startswith("tiny and well")
-    assert len(server.asked) == asked
+    assert len(server.requests) == asked

@@ -94,7 +94,7 @@ def test_a_restored_store_goes_on_from_a_revision_that_nobody_has_seen(settings,
         assert log.compacted() == 4 + LEAP
         log.append((record(5 + LEAP, "e"),))
     assert keys(settings) == ["a", "b", "e"]
-    assert check_store(restored.aside / "objects.db") == Contents(revision=4, objects=4)
+    assert check_store(restored.old_files / "objects.db") == Contents(revision=4, objects=4)
 
 
 def test_a_restore_on_a_machine_that_has_nothing_works(settings, tmp_path):
@@ -104,7 +104,7 @@ def test_a_restore_on_a_machine_that_has_nothing_works(settings, tmp_path):
 
     restored = restore(other, tmp_path / "backup", CLOCK)
 
-    assert restored.aside is None
+    assert restored.old_files is None
     assert keys(other) == ["a"]
 
 
@@ -143,7 +143,7 @@ def test_nothing_is_restored_under_a_running_cluster(settings, tmp_path):
 def test_two_restores_keep_both_stores_aside(settings, tmp_path):
     write(settings, "a")
     back_up(settings, tmp_path / "backup")
-    first, second = (restore(settings, tmp_path / "backup", CLOCK).aside for _ in range(2))
+    first, second = (restore(settings, tmp_path / "backup", CLOCK).old_files for _ in range(2))
     assert first != second
     assert (first / "objects.db").exists()
     assert (second / "objects.db").exists()
@@ -159,7 +159,7 @@ def test_a_store_that_fell_behind_goes_on_once_that_is_accepted(settings):
 
     accepted = accept_loss(settings, CLOCK)
 
-    assert accepted.told == "what was written after revision 2, up to 3, is lost"
+    assert accepted.message == "all writes after revision 2, up to 3, are lost"
     assert keys(settings) == ["a", "b"]
     assert read_mark(settings.mark).revision == 3 + LEAP
     assert accept_loss(settings, CLOCK) is None
@@ -169,7 +169,7 @@ def test_a_store_that_is_gone_begins_anew_once_that_is_accepted(settings):
     write(settings, "a", "b")
     settings.store.unlink()
 
-    assert "begins empty" in accept_loss(settings, CLOCK).told
+    assert "starts empty" in accept_loss(settings, CLOCK).message
 
     assert keys(settings) == []
     assert read_mark(settings.mark).revision == 2 + LEAP
@@ -186,7 +186,7 @@ def test_of_a_damaged_store_goes_on_what_is_whole_once_that_is_accepted(settings
 
     assert accepted.lost == ("b",)
     assert keys(settings) == ["a", "c"]
-    assert (accepted.aside / "objects.db").read_bytes() != data
+    assert (accepted.old_files / "objects.db").read_bytes() != data
 
 
 def test_what_the_log_still_holds_mends_what_is_current(settings):
@@ -203,7 +203,7 @@ def test_what_the_log_still_holds_mends_what_is_current(settings):
 def test_what_cannot_be_read_at_all_is_left_alone(settings):
     write(settings, "a")
     settings.store.write_bytes(b"kind: Pod\n" * 900)
-    with pytest.raises(HostError, match="nothing in it can be read"):
+    with pytest.raises(HostError, match="no record can be read"):
         accept_loss(settings, CLOCK)
     assert settings.store.read_bytes().startswith(b"kind: Pod")
 

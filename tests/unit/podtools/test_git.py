@@ -130,11 +130,11 @@ def test_a_submodule_runs_nothing_and_reads_nothing_of_the_machine(server, tmp_p
 @pytest.mark.usefixtures("commits")
 def test_a_server_that_sends_on_is_not_followed_and_it_is_said(server):
     """Where it sends may be an address that only the pod can reach."""
-    before = len(server.asked)
+    before = len(server.requests)
     with sending_on_to(server.address) as address, pytest.raises(StepFailed, match="use that one"):
         resolve(Repository(url=f"{address}/open.git"))
 
-    assert len(server.asked) == before
+    assert len(server.requests) == before
 
 
 @contextlib.contextmanager
@@ -224,10 +224,10 @@ def brought(repository, commit, into, shelf):
 def test_code_that_an_earlier_job_fetched_is_not_asked_of_the_server_again(server, commits, tmp_path):
     repository = Repository(url=server.url("open"))
     brought(repository, commits["v1"], tmp_path / "first", tmp_path)
-    before = len(server.asked)
+    before = len(server.requests)
 
     assert brought(repository, commits["v1"], tmp_path / "second", tmp_path) == "print(1)\n"
-    assert len(server.asked) == before
+    assert len(server.requests) == before
     assert brought(repository, commits["main"], tmp_path / "third", tmp_path) == "print(2)\n"
     status = subprocess.run(
         ["git", "-C", str(tmp_path / "second"), "status", "--porcelain"], capture_output=True, check=True
@@ -252,9 +252,9 @@ def test_code_that_was_kept_badly_is_fetched_anew(server, commits, tmp_path, spo
     spoil(pack, [each for each in (tmp_path / "code").iterdir() if each != pack])
 
     assert brought(repository, commits["v1"], tmp_path / "second", tmp_path) == "print(1)\n"
-    before = len(server.asked)
+    before = len(server.requests)
     assert brought(repository, commits["v1"], tmp_path / "third", tmp_path) == "print(1)\n"
-    assert len(server.asked) == before
+    assert len(server.requests) == before
 
 
 @pytest.mark.usefixtures("commits")

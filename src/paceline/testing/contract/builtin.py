@@ -20,63 +20,63 @@ def _spelled(s: Subject, kind: str, name: str, **parts: Any) -> Object:
 
 async def every_service_gets_an_address_of_its_own_and_keeps_it(s: Subject) -> None:
     spec = {"ports": [{"port": 80}]}
-    wanted = (_spelled(s, "Service", f"s{number}", spec=spec) for number in range(5))
-    made = await asyncio.gather(*(s.cluster.create(SERVICES, each) for each in wanted))
+    manifests = (_spelled(s, "Service", f"s{number}", spec=spec) for number in range(5))
+    services = await asyncio.gather(*(s.cluster.create(SERVICES, service) for service in manifests))
 
-    addresses = {each["spec"]["clusterIP"] for each in made}
+    addresses = {service["spec"]["clusterIP"] for service in services}
     assert len(addresses) == 5
     with pytest.raises(Invalid, match="may not change once set"):
         await s.cluster.patch(SERVICES, (s.namespace, "s0"), {"spec": {"clusterIP": "10.96.200.200"}})
-    again = {**spec, "clusterIP": made[0]["spec"]["clusterIP"]}
+    again = {**spec, "clusterIP": services[0]["spec"]["clusterIP"]}
     with pytest.raises(Invalid, match="provided IP is already allocated"):
         await s.cluster.create(SERVICES, _spelled(s, "Service", "thief", spec=again))
 
 
 async def a_service_gives_back_what_its_new_type_has_no_use_for(s: Subject) -> None:
     spec = {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]}
-    made = await s.cluster.create(SERVICES, _spelled(s, "Service", "outside", spec=spec))
-    assert made["status"] == {"loadBalancer": {}}
-    assert 30_000 <= made["spec"]["ports"][0]["nodePort"] < 32_768
+    service = await s.cluster.create(SERVICES, _spelled(s, "Service", "outside", spec=spec))
+    assert service["status"] == {"loadBalancer": {}}
+    assert 30_000 <= service["spec"]["ports"][0]["nodePort"] < 32_768
     key, reached = (s.namespace, "outside"), {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}
 
-    told = await s.cluster.patch(SERVICES, key, {"status": reached}, subresource="status")
-    assert told["status"] == {"loadBalancer": {"ingress": [{"ip": "192.0.2.9", "ipMode": "VIP"}]}}
+    patched = await s.cluster.patch(SERVICES, key, {"status": reached}, subresource="status")
+    assert patched["status"] == {"loadBalancer": {"ingress": [{"ip": "192.0.2.9", "ipMode": "VIP"}]}}
     high = await s.cluster.patch(SERVICES, key, {"spec": {"type": "NodePort"}})
-    assert high["spec"]["ports"] == made["spec"]["ports"]
+    assert high["spec"]["ports"] == service["spec"]["ports"]
     assert "allocateLoadBalancerNodePorts" not in high["spec"]
     assert high["status"] == {"loadBalancer": {}}
     inside = await s.cluster.patch(SERVICES, key, {"spec": {"type": "ClusterIP"}})
     assert inside["spec"]["ports"] == [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 80}]
     assert "externalTrafficPolicy" not in inside["spec"]
-    assert inside["spec"]["clusterIP"] == made["spec"]["clusterIP"]
+    assert inside["spec"]["clusterIP"] == service["spec"]["clusterIP"]
 
 
 async def a_secret_written_as_text_is_kept_as_bytes(s: Subject) -> None:
-    made = await s.cluster.create(SECRETS, _spelled(s, "Secret", "a", stringData={"key": "text"}))
+    secret = await s.cluster.create(SECRETS, _spelled(s, "Secret", "a", stringData={"key": "text"}))
 
-    assert made["data"] == {"key": "dGV4dA=="}
-    assert made["type"] == "Opaque"
-    assert "stringData" not in made
+    assert secret["data"] == {"key": "dGV4dA=="}
+    assert secret["type"] == "Opaque"
+    assert "stringData" not in secret
 
 
 async def a_pod_is_told_what_it_did_not_say(s: Subject) -> None:
-    made = await s.cluster.create(PODS, s.pod("p"))
+    created = await s.cluster.create(PODS, s.pod("p"))
 
-    spec = made["spec"]
+    spec = created["spec"]
     assert (spec["restartPolicy"], spec["dnsPolicy"], spec["priority"]) == ("Always", "ClusterFirst", 0)
-    assert [each["tolerationSeconds"] for each in spec["tolerations"]] == [300, 300]
+    assert [toleration["tolerationSeconds"] for toleration in spec["tolerations"]] == [300, 300]
     assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
-    assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+    assert created["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
 async def amounts_are_shown_in_one_way(s: Subject) -> None:
     container = {**pod_spec()["containers"][0], "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}
     pod = {**s.pod("p"), "spec": {"containers": [container]}}
 
-    made = await s.cluster.create(PODS, pod)
+    created = await s.cluster.create(PODS, pod)
 
     shown = {"cpu": "500m", "memory": "1Gi"}
-    assert made["spec"]["containers"][0]["resources"] == {"limits": shown, "requests": shown}
+    assert created["spec"]["containers"][0]["resources"] == {"limits": shown, "requests": shown}
 
 
 async def a_value_of_a_wrong_type_cannot_be_read(s: Subject) -> None:
@@ -97,28 +97,28 @@ async def a_pod_is_not_changed_into_another(s: Subject) -> None:
 async def a_claim_is_held_until_nobody_uses_it(s: Subject) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
-    made = await s.cluster.create(CLAIMS, _spelled(s, "PersistentVolumeClaim", "c", spec=spec))
+    claim = await s.cluster.create(CLAIMS, _spelled(s, "PersistentVolumeClaim", "c", spec=spec))
 
-    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert claim["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
 
 
 async def an_event_is_seen_through_both_groups(s: Subject) -> None:
     about = {"kind": "Pod", "name": "p", "namespace": s.namespace}
     await s.cluster.create(EVENTS, _spelled(s, "Event", "e", involvedObject=about, message="it broke", reason="Broken"))
 
-    there = await s.cluster.get(NEW_EVENTS, s.namespace, "e")
+    event = await s.cluster.get(NEW_EVENTS, s.namespace, "e")
 
-    assert (there["regarding"], there["note"], there["reason"]) == (about, "it broke", "Broken")
-    assert there["apiVersion"] == "events.k8s.io/v1"
+    assert (event["regarding"], event["note"], event["reason"]) == (about, "it broke", "Broken")
+    assert event["apiVersion"] == "events.k8s.io/v1"
 
 
 async def whoever_asks_is_told_what_they_may_do(s: Subject) -> None:
-    asked = {"resourceAttributes": {"namespace": s.namespace, "verb": "get", "resource": "pods"}}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": asked}
+    attributes = {"resourceAttributes": {"namespace": s.namespace, "verb": "get", "resource": "pods"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes}
 
-    said = await s.cluster.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    answer = await s.cluster.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
 
-    assert said["status"]["allowed"] is True
+    assert answer["status"]["allowed"] is True
 
 
 PROMISES: tuple[Promise, ...] = (

@@ -16,38 +16,38 @@ from paceline.testing.contract.target import JOBS, Promise, Subject, assert_abse
 
 
 async def a_created_object_reads_back_as_it_was_answered(s: Subject) -> None:
-    made = await s.make("a", data={"text": "hello"}, labels={"app": "x"})
+    created = await s.make("a", data={"text": "hello"}, labels={"app": "x"})
 
-    assert made == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
-    assert made["data"] == {"text": "hello"}
-    assert uid_of(made)
-    assert int(revision_of(made)) > 0
-    assert made["metadata"]["creationTimestamp"].endswith("Z")
+    assert created == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
+    assert created["data"] == {"text": "hello"}
+    assert uid_of(created)
+    assert int(revision_of(created)) > 0
+    assert created["metadata"]["creationTimestamp"].endswith("Z")
 
 
 async def a_taken_name_is_refused(s: Subject) -> None:
-    made = await s.make("a", data={"text": "first"})
+    created = await s.make("a", data={"text": "first"})
 
     with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
         await s.make("a", data={"text": "second"})
-    assert made == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
+    assert created == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
 
 
 async def of_many_who_want_a_name_one_gets_it(s: Subject) -> None:
-    made = await asyncio.gather(*(outcome_of(s.make("a", data={"text": str(n)})) for n in range(8)))
+    outcomes = await asyncio.gather(*(outcome_of(s.make("a", data={"text": str(n)})) for n in range(8)))
 
-    assert sorted(made) == ["AlreadyExists"] * 7 + ["done"]
+    assert sorted(outcomes) == ["AlreadyExists"] * 7 + ["done"]
 
 
 async def a_missing_object_is_said_to_be_missing(s: Subject) -> None:
     key = (s.namespace, "nobody")
-    for asked in (
+    for request in (
         s.cluster.get(CONFIG_MAPS, *key),
         s.cluster.patch(CONFIG_MAPS, key, {"data": {}}),
         s.cluster.delete(CONFIG_MAPS, key),
     ):
         with pytest.raises(NotFound, match='configmaps "nobody" not found'):
-            await asked
+            await request
 
 
 async def a_collection_that_is_not_served_is_missing(s: Subject) -> None:
@@ -121,16 +121,16 @@ async def a_write_that_changes_nothing_makes_no_revision(s: Subject) -> None:
 
 async def status_and_spec_have_doors_of_their_own(s: Subject) -> None:
     key = (s.namespace, "demo")
-    made = await s.cluster.create(JOBS, {**s.job("demo"), "status": {"phase": "Running"}})
+    created = await s.cluster.create(JOBS, {**s.job("demo"), "status": {"phase": "Running"}})
     by_main = await s.cluster.patch(JOBS, key, {"status": {"phase": "Succeeded"}})
     spec = {"runMode": {"pause": {"enabled": True}}}
     by_status = await s.cluster.patch(JOBS, key, {"spec": spec, "status": {"phase": "Failed"}}, subresource="status")
 
-    assert "phase" not in made.get("status", {})
-    assert revision_of(by_main) == revision_of(made)
+    assert "phase" not in created.get("status", {})
+    assert revision_of(by_main) == revision_of(created)
     assert by_status["status"]["phase"] == "Failed"
-    assert by_status["spec"] == made["spec"]
-    assert revision_of(by_status) != revision_of(made)
+    assert by_status["spec"] == created["spec"]
+    assert revision_of(by_status) != revision_of(created)
 
 
 async def the_status_door_is_guarded(s: Subject) -> None:
@@ -144,13 +144,13 @@ async def the_status_door_is_guarded(s: Subject) -> None:
 
 async def only_the_spec_makes_a_generation(s: Subject) -> None:
     key = (s.namespace, "demo")
-    made = await s.cluster.create(JOBS, s.job("demo"))
+    created = await s.cluster.create(JOBS, s.job("demo"))
     labelled = await s.cluster.patch(JOBS, key, {"metadata": {"labels": {"app": "x"}}})
     status = {"status": {"phase": "Running"}}
     reported = await s.cluster.patch(JOBS, key, status, subresource="status")
     paused = await s.cluster.patch(JOBS, key, {"spec": {"runMode": {"pause": {"enabled": True}}}})
 
-    generations = [each["metadata"]["generation"] for each in (made, labelled, reported, paused)]
+    generations = [job["metadata"]["generation"] for job in (created, labelled, reported, paused)]
     assert generations == [1, 1, 1, 2]
     assert paused["status"]["phase"] == "Running"
 

@@ -67,8 +67,8 @@ async def _until(look: Callable[[], Awaitable[Object | None]]) -> Object:
     """Look until there is something: a real server needs a moment between a definition and its effect."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while True:
-            if (found := await look()) is not None:
-                return found
+            if (value := await look()) is not None:
+                return value
             await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -76,9 +76,9 @@ async def _settled(s: Subject, name: str = "") -> Object:
     """Give a definition once it has been decided whether it is served."""
 
     async def look() -> Object | None:
-        found = await s.cluster.get(CRDS, "", name or f"lamps.{_lamps(s).group}")
-        said = _conditions(found)
-        return found if said.get("NamesAccepted") == "False" or said.get("Established") == "True" else None
+        crd = await s.cluster.get(CRDS, "", name or f"lamps.{_lamps(s).group}")
+        states = _conditions(crd)
+        return crd if states.get("NamesAccepted") == "False" or states.get("Established") == "True" else None
 
     return await _until(look)
 
@@ -98,33 +98,38 @@ async def _defined(s: Subject) -> Collection:
 
 
 def _conditions(definition: Object) -> dict[str, str]:
-    return {each["type"]: each["status"] for each in definition["status"].get("conditions") or ()}
+    return {condition["type"]: condition["status"] for condition in definition["status"].get("conditions") or ()}
 
 
 async def a_definition_is_completed_and_established(s: Subject) -> None:
     await s.cluster.create(CRDS, _definition(s))
-    found = await _settled(s)
+    crd = await _settled(s)
 
-    assert found["spec"]["names"] == {"plural": "lamps", "kind": "Lamp", "singular": "lamp", "listKind": "LampList"}
-    assert found["status"]["acceptedNames"] == found["spec"]["names"]
-    assert found["status"]["storedVersions"] == ["v1"]
-    assert _conditions(found) == {"NamesAccepted": "True", "Established": "True"}
+    assert crd["spec"]["names"] == {
+        "plural": "lamps",
+        "kind": "Lamp",
+        "singular": "lamp",
+        "listKind": "LampList",
+    }
+    assert crd["status"]["acceptedNames"] == crd["spec"]["names"]
+    assert crd["status"]["storedVersions"] == ["v1"]
+    assert _conditions(crd) == {"NamesAccepted": "True", "Established": "True"}
 
 
 async def what_is_defined_is_served(s: Subject) -> None:
     where = await _defined(s)
-    made = await s.cluster.create(where, _lamp(s))
+    lamp = await s.cluster.create(where, _lamp(s))
 
-    assert made == await s.cluster.get(where, s.namespace, "a")
-    assert made["metadata"]["generation"] == 1
+    assert lamp == await s.cluster.get(where, s.namespace, "a")
+    assert lamp["metadata"]["generation"] == 1
 
 
 async def objects_are_completed_as_the_schema_says(s: Subject) -> None:
     where = await _defined(s)
-    said = {"color": None, "note": None, "free": {"any": {"thing": 1}}, "parts": [{"name": "x"}], "port": "http"}
-    made = await s.cluster.create(where, _lamp(s, **said))
+    spec = {"color": None, "note": None, "free": {"any": {"thing": 1}}, "parts": [{"name": "x"}], "port": "http"}
+    lamp = await s.cluster.create(where, _lamp(s, **spec))
 
-    assert made["spec"] == {
+    assert lamp["spec"] == {
         "color": "red",
         "note": None,
         "free": {"any": {"thing": 1}},
@@ -136,14 +141,14 @@ async def objects_are_completed_as_the_schema_says(s: Subject) -> None:
 async def objects_are_refused_as_the_schema_says(s: Subject) -> None:
     where = await _defined(s)
     twice = [{"name": "x"}, {"name": "x"}]
-    wrong: tuple[tuple[str, Object], ...] = (
+    cases: tuple[tuple[str, Object], ...] = (
         ("spec.color", {"color": "pink"}),
         ("spec.replicas", {"replicas": -1}),
         ("spec.port", {"port": True}),
         ("spec.parts[0].name", {"parts": [{}]}),
         ("spec.parts[1]", {"parts": twice}),
     )
-    for path, spec in wrong:
+    for path, spec in cases:
         with pytest.raises(Invalid) as caught:
             await s.cluster.create(where, _lamp(s, **spec))
         assert path in {fault.path for fault in caught.value.faults}
@@ -154,13 +159,13 @@ async def objects_are_refused_as_the_schema_says(s: Subject) -> None:
 
 async def versions_are_two_views_of_one_object(s: Subject) -> None:
     where, older = await _defined(s), _lamps(s, "v1beta1")
-    made = await s.cluster.create(where, _lamp(s))
+    lamp = await s.cluster.create(where, _lamp(s))
     seen = await s.cluster.get(older, s.namespace, "a")
     changed = await s.cluster.patch(older, (s.namespace, "a"), {"spec": {"color": "green"}})
     now = await s.cluster.get(where, s.namespace, "a")
 
     assert seen["apiVersion"] == f"{where.group}/v1beta1"
-    assert seen["spec"] == made["spec"]
+    assert seen["spec"] == lamp["spec"]
     assert changed["metadata"]["generation"] == 2
     assert (now["apiVersion"], now["spec"]["color"]) == (f"{where.group}/v1", "green")
 
@@ -193,9 +198,9 @@ async def a_faulty_definition_is_refused_with_every_path(s: Subject) -> None:
 async def names_that_others_have_are_not_accepted(s: Subject) -> None:
     await _defined(s)
     other = await s.cluster.create(CRDS, _definition(s, plural="lanterns", kind="Lantern", shortNames=["lamp"]))
-    found = await _settled(s, name_of(other))
+    definition = await _settled(s, name_of(other))
 
-    assert _conditions(found) == {"NamesAccepted": "False", "Established": "False"}
+    assert _conditions(definition) == {"NamesAccepted": "False", "Established": "False"}
 
 
 async def the_kind_of_a_definition_stays(s: Subject) -> None:

@@ -22,11 +22,11 @@ async def applied(s: Subject, author: str, *, force: bool = False, **data: str) 
 
 
 async def what_is_applied_is_made_and_is_its_authors(s: Subject) -> None:
-    made = await applied(s, "one", text="x")
+    created = await applied(s, "one", text="x")
 
-    assert made == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
-    (entry,) = made["metadata"]["managedFields"]
-    assert entry.pop("time") == made["metadata"]["creationTimestamp"]
+    assert created == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
+    (entry,) = created["metadata"]["managedFields"]
+    assert entry.pop("time") == created["metadata"]["creationTimestamp"]
     assert entry == {
         "manager": "one",
         "operation": "Apply",
@@ -37,17 +37,17 @@ async def what_is_applied_is_made_and_is_its_authors(s: Subject) -> None:
 
 
 async def applying_the_same_again_writes_nothing(s: Subject) -> None:
-    made = await applied(s, "one", text="x")
+    created = await applied(s, "one", text="x")
 
-    assert await applied(s, "one", text="x") == made
+    assert await applied(s, "one", text="x") == created
 
 
 async def a_field_of_another_author_is_a_conflict_that_names_it(s: Subject) -> None:
-    made = await applied(s, "one", text="x")
+    created = await applied(s, "one", text="x")
 
     with pytest.raises(Conflict, match=r'Apply failed with 1 conflict: conflict with "one": \.data\.text'):
         await applied(s, "two", text="y", more="z")
-    assert made == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
+    assert created == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
 
 
 async def force_takes_the_field(s: Subject) -> None:
@@ -61,12 +61,12 @@ async def force_takes_the_field(s: Subject) -> None:
 
 
 async def what_an_author_no_longer_says_goes(s: Subject) -> None:
-    before = await applied(s, "one", text="x", more="y")
+    first = await applied(s, "one", text="x", more="y")
 
-    after = await applied(s, "one", text="x")
+    second = await applied(s, "one", text="x")
 
-    assert after["data"] == {"text": "x"}
-    assert uid_of(after) == uid_of(before)
+    assert second["data"] == {"text": "x"}
+    assert uid_of(second) == uid_of(first)
 
 
 async def a_field_that_two_share_stays_until_both_let_go(s: Subject) -> None:
@@ -79,14 +79,14 @@ async def a_field_that_two_share_stays_until_both_let_go(s: Subject) -> None:
 
 
 async def a_plain_write_owns_what_it_changes(s: Subject) -> None:
-    made = await s.make("a", data={"text": "x"}, labels={"app": "y"})
+    created = await s.make("a", data={"text": "x"}, labels={"app": "y"})
     await applied(s, "one", more="1")
 
     changed = await s.write("a", "z")
 
-    (author,) = {entry["manager"] for entry in made["metadata"]["managedFields"]}
-    whole = {"f:data": {".": {}, "f:text": {}}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}}
-    assert owned(made, author) == owned(changed, author) == whole
+    (author,) = {entry["manager"] for entry in created["metadata"]["managedFields"]}
+    expected = {"f:data": {".": {}, "f:text": {}}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}}
+    assert owned(created, author) == owned(changed, author) == expected
     with pytest.raises(Conflict, match=rf'conflict with "{author}" using v1: \.data\.text'):
         await applied(s, "one", text="mine")
 
@@ -94,9 +94,9 @@ async def a_plain_write_owns_what_it_changes(s: Subject) -> None:
 async def a_status_is_owned_apart_from_the_rest(s: Subject) -> None:
     await s.cluster.create(JOBS, s.job("a"))
 
-    told = await s.cluster.patch(JOBS, (s.namespace, "a"), {"status": {"phase": "Running"}}, subresource="status")
+    patched = await s.cluster.patch(JOBS, (s.namespace, "a"), {"status": {"phase": "Running"}}, subresource="status")
 
-    doors = {entry.get("subresource", "") for entry in told["metadata"]["managedFields"]}
+    doors = {entry.get("subresource", "") for entry in patched["metadata"]["managedFields"]}
     assert doors == {"", "status"}
 
 

@@ -87,8 +87,8 @@ class LogSuite:
                 record(9, "brief", Op.DELETE, created=8),
             )
         )
-        assert [(found.key, found.revision) for found in log.current()] == [("made", 3), ("back", 5)]
-        assert [found.revision for found in log.since(0)] == list(range(1, 10))
+        assert [(stored.key, stored.revision) for stored in log.current()] == [("made", 3), ("back", 5)]
+        assert [stored.revision for stored in log.since(0)] == list(range(1, 10))
         log.close()
 
     def test_a_batch_may_be_large(self, make_log: MakeLog) -> None:
@@ -119,8 +119,8 @@ class LogSuite:
         log.append((record(1, "a"), record(2, "b"), record(3, "c"), record(4, "a", Op.REPLACE, created=1)))
         log.compact(3)
         assert log.compacted() == 3
-        assert [found.revision for found in log.since(0)] == [4]
-        assert [found.key for found in log.current()] == ["b", "c", "a"]
+        assert [stored.revision for stored in log.since(0)] == [4]
+        assert [stored.key for stored in log.current()] == ["b", "c", "a"]
         log.compact(2)
         assert log.compacted() == 3
         log.close()
@@ -130,12 +130,12 @@ class LogSuite:
         log.open()
         log.append((record(1, "a"), record(2, "b"), record(3, "a", Op.DELETE, created=1)))
         log.compact(1)
-        before = (tuple(log.current()), tuple(log.since(1)), log.compacted())
+        contents = (tuple(log.current()), tuple(log.since(1)), log.compacted())
         log.close()
         log.close()
         log = make_log()
         assert log.open() == 3
-        assert (tuple(log.current()), tuple(log.since(1)), log.compacted()) == before
+        assert (tuple(log.current()), tuple(log.since(1)), log.compacted()) == contents
         log.close()
 
     def test_the_last_revision_is_known_even_when_all_history_is_gone(self, make_log: MakeLog) -> None:
@@ -181,9 +181,9 @@ class GuardSuite:
 
     async def test_a_created_key_can_be_read(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
-            made = await store.create("pods/a", says("one"))
-            assert (made.key, made.value, made.revision, made.created) == ("pods/a", b"one@1", 1, 1)
-            assert store.get("pods/a") == made
+            created = await store.create("pods/a", says("one"))
+            assert (created.key, created.value, created.revision, created.created) == ("pods/a", b"one@1", 1, 1)
+            assert store.get("pods/a") == created
             assert store.revision == 1
             assert store.get("pods/b") is None
 
@@ -196,11 +196,11 @@ class GuardSuite:
 
     async def test_replace_wants_the_revision_it_was_read_at(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
-            made = await store.create("a", says("one"))
-            changed = await store.replace("a", says("two"), expected=made.revision)
+            created = await store.create("a", says("one"))
+            changed = await store.replace("a", says("two"), expected=created.revision)
             assert (changed.value, changed.revision, changed.created) == (b"two@2", 2, 1)
             with pytest.raises(Conflict, match="a is at revision 2, not 1"):
-                await store.replace("a", says("three"), expected=made.revision)
+                await store.replace("a", says("three"), expected=created.revision)
             with pytest.raises(NotFound, match="b does not exist"):
                 await store.replace("b", says("three"), expected=1)
             assert store.get("a") == changed
@@ -231,11 +231,11 @@ class GuardSuite:
                 store.create("a", says("seven")),
                 return_exceptions=True,
             )
-            told = [getattr(outcome, "revision", type(outcome)) for outcome in outcomes]
-            assert told == [1, AlreadyExists, 2, Conflict, 3, NotFound, 4]
-            found = store.get("a")
-            assert found is not None
-            assert (found.value, found.created) == (b"seven@4", 4)
+            results = [getattr(outcome, "revision", type(outcome)) for outcome in outcomes]
+            assert results == [1, AlreadyExists, 2, Conflict, 3, NotFound, 4]
+            stored = store.get("a")
+            assert stored is not None
+            assert (stored.value, stored.created) == (b"seven@4", 4)
 
     async def test_a_write_that_cannot_be_rendered_fails_alone(self, make_log: MakeLog, blocking: Executor) -> None:
         def refuse(revision: int) -> bytes:
@@ -249,7 +249,7 @@ class GuardSuite:
                 return_exceptions=True,
             )
             assert [type(outcome).__name__ for outcome in outcomes] == ["Stored", "TooLarge", "Stored"]
-            assert [(found.key, found.revision) for found in store.list("")] == [("a", 1), ("c", 2)]
+            assert [(record.key, record.revision) for record in store.list("")] == [("a", 1), ("c", 2)]
 
     async def test_a_key_that_is_not_text_is_refused(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
@@ -263,10 +263,10 @@ class GuardSuite:
             for key in keys:
                 await store.create(key, says(key))
             await store.delete("pods/b", says("gone"), expected=None)
-            assert [found.key for found in store.list("pods/")] == ["pods/", "pods/a", "pods/\U0010ffff"]
-            assert [found.key for found in store.list("")] == sorted(set(keys) - {"pods/b"})
+            assert [record.key for record in store.list("pods/")] == ["pods/", "pods/a", "pods/\U0010ffff"]
+            assert [record.key for record in store.list("")] == sorted(set(keys) - {"pods/b"})
             assert store.list("nothing") == ()
-            assert [found.value for found in store.list("pods/a")] == [b"pods/a@2"]
+            assert [record.value for record in store.list("pods/a")] == [b"pods/a@2"]
 
 
 class WatchSuite:
@@ -279,24 +279,24 @@ class WatchSuite:
             await store.replace("a/1", says("two"), expected=1)
             with store.watch("a/", 1) as late, store.watch("a/", 0) as early:
                 await store.delete("a/1", says("three"), expected=3)
-                told = await read(early, 3)
-                assert [(one.op, one.value, one.revision) for one in told] == [
+                events = await read(early, 3)
+                assert [(one.op, one.value, one.revision) for one in events] == [
                     (Op.CREATE, b"one@1", 1),
                     (Op.REPLACE, b"two@3", 3),
                     (Op.DELETE, b"three@4", 4),
                 ]
-                assert await read(late, 2) == told[1:]
+                assert await read(late, 2) == events[1:]
 
     async def test_listing_then_watching_misses_nothing(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             writes = [asyncio.ensure_future(store.create(f"a/{number}", says("x"))) for number in range(40)]
             await writes[0]
-            seen = {found.key for found in store.list("a/")}
+            seen = {record.key for record in store.list("a/")}
             with store.watch("a/", store.revision) as watch:
-                told = await read(watch, 40 - len(seen))
+                events = await read(watch, 40 - len(seen))
             await asyncio.gather(*writes)
-            assert seen.isdisjoint(one.key for one in told)
-            assert seen | {one.key for one in told} == {f"a/{number}" for number in range(40)}
+            assert seen.isdisjoint(one.key for one in events)
+            assert seen | {one.key for one in events} == {f"a/{number}" for number in range(40)}
 
     async def test_a_revision_that_is_not_kept_has_expired(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking, StoreLimits(history=3, slack=1)) as store:

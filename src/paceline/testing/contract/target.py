@@ -73,15 +73,15 @@ class Subject:
         """Give every change of config maps after a revision, up to one that is made now."""
         labels = dict([select.labels.split("=")]) if select.labels else {}
         await self.make(LAST, labels=labels)
-        told: list[tuple[str, str]] = []
+        changes: list[tuple[str, str]] = []
         async with asyncio.timeout(DEADLINE_SECONDS):
             async with aclosing(self.cluster.watch(CONFIG_MAPS, select, since=since)) as events:
                 async for event in events:
                     if name_of(event.object) == LAST:
                         break
                     if event.change is not Change.BOOKMARK:
-                        told.append((event.change.value, name_of(event.object)))
-        return told
+                        changes.append((event.change.value, name_of(event.object)))
+        return changes
 
 
 Promise = Callable[[Subject], Awaitable[None]]

@@ -96,9 +96,9 @@ async def a_watch_ends_cleanly_when_its_time_is_up(s: Subject) -> None:
     since = await s.now()
     async with asyncio.timeout(DEADLINE_SECONDS):
         async with aclosing(s.cluster.watch(CONFIG_MAPS, s.select(), since=since, timeout_seconds=1)) as events:
-            told = [event.change async for event in events]
+            changes = [event.change async for event in events]
 
-    assert set(told) <= {Change.BOOKMARK}
+    assert set(changes) <= {Change.BOOKMARK}
 
 
 async def history_that_is_gone_is_said_to_be_gone(s: Subject) -> None:

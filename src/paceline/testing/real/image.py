@@ -19,10 +19,14 @@ _OCI = "application/vnd.oci.image"
 
 
 def write_archive(
-    path: Path, names: Sequence[str], command: Sequence[str], *, more: Callable[[tarfile.TarFile], None] | None = None
+    path: Path,
+    names: Sequence[str],
+    command: Sequence[str],
+    *,
+    add_files: Callable[[tarfile.TarFile], None] | None = None,
 ) -> None:
-    """Write one image under several names; `command` is what it runs by itself, `more` puts more into it."""
-    layer = _layer(more)
+    """Write one image under several names; `command` is what it runs by itself, `add_files` adds files to it."""
+    layer = _layer(add_files)
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -46,7 +50,7 @@ def write_archive(
             _add(archive, f"blobs/sha256/{_digest(blob).removeprefix('sha256:')}", blob)
 
 
-def _layer(more: Callable[[tarfile.TarFile], None] | None) -> bytes:
+def _layer(add_files: Callable[[tarfile.TarFile], None] | None) -> bytes:
     """Give a root folder with busybox under all of its names, and with more."""
     applets = subprocess.run((BUSYBOX, "--list"), capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
@@ -64,8 +68,8 @@ def _layer(more: Callable[[tarfile.TarFile], None] | None) -> bytes:
             layer.addfile(link)
         for name, text in _ETC.items():
             _add(layer, f"etc/{name}", text.encode())
-        if more is not None:
-            more(layer)
+        if add_files is not None:
+            add_files(layer)
     return buffer.getvalue()
 
 

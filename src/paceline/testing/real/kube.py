@@ -73,8 +73,8 @@ def find_assets() -> Path | None:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache = Path(os.environ.get("PACELINE_CACHE") or home / "paceline")
     built = cache / "kube" / f"{KUBERNETES_VERSION}-{ETCD_VERSION}"
-    given = os.environ.get("KUBEBUILDER_ASSETS")
-    for folder in (Path(given), built) if given else (built,):
+    configured = os.environ.get("KUBEBUILDER_ASSETS")
+    for folder in (Path(configured), built) if configured else (built,):
         if all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd")):
             return folder
     return None

@@ -225,26 +225,26 @@ def _metrics(node: RealNode, assets: Path) -> Iterator[None]:
     )
     authority = node.kube.ca_file
     files = [f"--from-file={name}client-ca-file={authority}" for name in ("", "requestheader-")]
-    words = [f"--from-literal=requestheader-{name}=[]" for name in _HEADERS]
-    node.run("create", "configmap", "extension-apiserver-authentication", "--namespace=kube-system", *files, *words)
+    literals = [f"--from-literal=requestheader-{name}=[]" for name in _HEADERS]
+    node.run("create", "configmap", "extension-apiserver-authentication", "--namespace=kube-system", *files, *literals)
     with running((str(assets / "metrics-server"), *flags), node.home / "metrics-server.log"):
         node.run("apply", "-f", "-", stdin=_METRICS.format(address=_GATEWAY, port=port))
         yield
 
 
 def _is_ready(node: RealNode) -> bool:
-    wanted = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}{.spec.taints}'
-    return node.run("get", "node", NODE, "-o", wanted) == "True"
+    template = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}{.spec.taints}'
+    return node.run("get", "node", NODE, "-o", template) == "True"
 
 
-def _wait(what: str, look: Callable[[], object]) -> None:
+def _wait(description: str, look: Callable[[], object]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         with contextlib.suppress(HostError):
             if look() is not False:
                 return
         if time.monotonic() > deadline:
-            raise HostError(f"the real node did not start: waited {_START_SECONDS:.0f} s in vain until {what}")
+            raise HostError(f"the real node did not start: waited {_START_SECONDS:.0f} s in vain until {description}")
         time.sleep(_POLL_SECONDS)
 
 
@@ -263,12 +263,12 @@ def _free_port() -> int:
 
 def _controllers() -> list[Path]:
     root = Path("/sys/fs/cgroup")
-    return [root] if (root / "cgroup.controllers").exists() else [each for each in root.iterdir() if each.is_dir()]
+    return [root] if (root / "cgroup.controllers").exists() else [path for path in root.iterdir() if path.is_dir()]
 
 
 @contextmanager
 def _cgroups() -> Iterator[None]:
-    tops = [each / _CGROUP.strip("/") for each in _controllers()]
+    tops = [controller / _CGROUP.strip("/") for controller in _controllers()]
     for top in tops:
         top.mkdir(exist_ok=True)
     try:
@@ -280,9 +280,9 @@ def _cgroups() -> Iterator[None]:
                     Path(folder).rmdir()
 
 
-def _forget_pods(home: Path, before: frozenset[Path]) -> None:
+def _forget_pods(home: Path, existing: frozenset[Path]) -> None:
     """Remove what lies outside our folder: the pods' network namespaces, and links to their logs."""
-    for namespace in frozenset(_NAMESPACES.glob("cni-*")) - before:
+    for namespace in frozenset(_NAMESPACES.glob("cni-*")) - existing:
         _system("ip", "netns", "delete", namespace.name)
     for link in _LOG_LINKS.glob("*.log"):
         if link.is_symlink() and str(link.readlink()).startswith(str(home)):
@@ -292,15 +292,15 @@ def _forget_pods(home: Path, before: frozenset[Path]) -> None:
 def _end_containers(home: Path) -> None:
     """Kill what containerd started: shims outlive it by design, and containers outlive shims."""
     deadline = time.monotonic() + _END_SECONDS
-    while (found := _containers(home)) and time.monotonic() < deadline:
-        for pid in found:
+    while (pids := _containers(home)) and time.monotonic() < deadline:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
 
 
 def _containers(home: Path) -> list[int]:
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -308,13 +308,13 @@ def _containers(home: Path) -> list[int]:
             command = (entry / "cmdline").read_bytes()
             is_shim = b"containerd-shim" in command and str(home).encode() in command
             if is_shim or (command and f"{_CGROUP}/".encode() in (entry / "cgroup").read_bytes()):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def _unmount(home: Path) -> None:
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for point in sorted((each for each in points if each.startswith(str(home))), reverse=True):
+    for point in sorted((path for path in points if path.startswith(str(home))), reverse=True):
         _system("umount", "--lazy", point)
 
 

@@ -18,7 +18,7 @@ _LEFT_OUT = frozenset(
 
 def write_python_archive(path: Path, names: tuple[str, ...]) -> None:
     """Write the image under several names; `python3` and busybox are in it."""
-    write_archive(path, names, ("python3",), more=_add_python)
+    write_archive(path, names, ("python3",), add_files=_add_python)
 
 
 def _add_python(layer: tarfile.TarFile) -> None:
@@ -26,29 +26,29 @@ def _add_python(layer: tarfile.TarFile) -> None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     program = prefix / "bin" / version
     library = prefix / "lib" / version
-    for each in (program, *sorted(_files(library))):
-        layer.add(each, str(each).lstrip("/"), recursive=False)
+    for path in (program, *sorted(_files(library))):
+        layer.add(path, str(path).lstrip("/"), recursive=False)
     for name in ("python", "python3"):
         link = tarfile.TarInfo(f"bin/{name}")
         link.type, link.linkname = tarfile.SYMTYPE, str(program)
         layer.addfile(link)
-    for each in sorted(_libraries(program, *library.glob("lib-dynload/*.so"))):
+    for path in sorted(_libraries(program, *library.glob("lib-dynload/*.so"))):
         # The libraries themselves, not links to them: others than these are not there.
-        entry = layer.gettarinfo(each.resolve(), str(each).lstrip("/"))
-        with each.open("rb") as data:
+        entry = layer.gettarinfo(path.resolve(), str(path).lstrip("/"))
+        with path.open("rb") as data:
             layer.addfile(entry, data)
 
 
 def _files(folder: Path) -> Iterator[Path]:
     for where, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if each not in _LEFT_OUT and not each.startswith("config-")]
-        yield from (Path(where) / each for each in files)
+        folders[:] = [name for name in folders if name not in _LEFT_OUT and not name.startswith("config-")]
+        yield from (Path(where) / name for name in files)
 
 
 def _libraries(*programs: Path) -> set[Path]:
     """Ask the loader which shared libraries programs need, itself among them."""
-    told = subprocess.run(
+    output = subprocess.run(
         (shutil.which("ldd") or "ldd", *map(str, programs)), capture_output=True, text=True, check=True
     ).stdout
-    words = (word for line in told.splitlines() for word in line.split() if not line.endswith(":"))
-    return {Path(word) for word in words if word.startswith("/") and not word.endswith(":")}
+    fields = (word for line in output.splitlines() for word in line.split() if not line.endswith(":"))
+    return {Path(word) for word in fields if word.startswith("/") and not word.endswith(":")}

@@ -67,11 +67,11 @@ class SimLog:
 
     def current(self) -> Iterable[Record]:
         """Give the newest record of every key, synced or not."""
-        found = {record.key: record for record in self._disk.current()}
+        records = {record.key: record for record in self._disk.current()}
         for record in self._unsynced():
-            found[record.key] = record
-        there = (record for record in found.values() if record.op is not Op.DELETE)
-        return sorted(there, key=lambda record: record.revision)
+            records[record.key] = record
+        existing = (record for record in records.values() if record.op is not Op.DELETE)
+        return sorted(existing, key=lambda record: record.revision)
 
     def since(self, revision: int) -> Iterable[Record]:
         """Give the kept records after a revision, synced or not."""

@@ -258,17 +258,17 @@ class _Tap:
 
 def _site() -> Site:
     """Find who in the product makes the write that is just being made."""
-    found: Site | None = None
+    site: Site | None = None
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to learn who calls
     while frame is not None:
         file = _file(frame.f_code.co_filename)
         package = file.partition("/")[0]
-        if package in PACKAGES or (package in OTHERS and found is None):
-            found = Site(file=file, function=frame.f_code.co_qualname, line=frame.f_lineno)
+        if package in PACKAGES or (package in OTHERS and site is None):
+            site = Site(file=file, function=frame.f_code.co_qualname, line=frame.f_lineno)
             if package in PACKAGES:
-                return found
+                return site
         frame = frame.f_back
-    return found or Site(file="", function="", line=0)
+    return site or Site(file="", function="", line=0)
 
 
 def _waiting() -> Iterator[Site]:
@@ -292,5 +292,5 @@ def _own_file(path: str) -> str:
 @functools.cache
 def _file(path: str) -> str:
     """Give the path of a file of the product from its root; nothing for other files."""
-    found = Path(path)
-    return found.relative_to(SOURCE).as_posix() if found.is_relative_to(SOURCE) else ""
+    file = Path(path)
+    return file.relative_to(SOURCE).as_posix() if file.is_relative_to(SOURCE) else ""

@@ -171,13 +171,13 @@ class SimFiles:
         if str(target.parent) not in self._folders:
             raise FileNotFoundError(target.parent)
         old = str(path)
-        for each in tuple(self._within(old)):
-            moved = f"{target}{each[len(old) :]}"
-            for kept in (self._seen, self._synced):
-                if each in kept:
-                    kept[moved] = kept.pop(each)
-            if each in self._folders:
-                self._folders[moved] = self._folders.pop(each)
+        for child in tuple(self._within(old)):
+            moved = f"{target}{child[len(old) :]}"
+            for files in (self._seen, self._synced):
+                if child in files:
+                    files[moved] = files.pop(child)
+            if child in self._folders:
+                self._folders[moved] = self._folders.pop(child)
         self._leave(old)
         self._enter(str(target))
 
@@ -187,14 +187,14 @@ class SimFiles:
 
     def used(self, path: Path) -> int:
         """Add up what the files of a folder hold."""
-        return sum(len(self._seen.get(each, b"")) for each in self._within(str(path)) if each != str(path))
+        return sum(len(self._seen.get(file, b"")) for file in self._within(str(path)) if file != str(path))
 
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""
-        for each in tuple(self._within(str(path))):
-            self._seen.pop(each, None)
-            self._synced.pop(each, None)
-            self._folders.pop(each, None)
+        for child in tuple(self._within(str(path))):
+            self._seen.pop(child, None)
+            self._synced.pop(child, None)
+            self._folders.pop(child, None)
         self._leave(str(path))
 
     def _within(self, path: str) -> Iterator[str]:
@@ -209,9 +209,9 @@ class SimFiles:
         """Have a path listed in its folder, and that in the one above."""
         while path != "/":
             above, _, name = path.rpartition("/")
-            known = self._folders.get(above or "/")
-            if known is not None:
-                known.add(name)
+            entries = self._folders.get(above or "/")
+            if entries is not None:
+                entries.add(name)
                 return
             self._folders[above or "/"] = {name}
             path = above or "/"

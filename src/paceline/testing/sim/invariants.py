@@ -35,7 +35,7 @@ class Oracle:
     cluster: SimCluster
     trace: list[str] = field(default_factory=list)
     # The first thing that must not be.
-    found: Broken | None = None
+    violation: Broken | None = None
     # The uids of jobs that are over and go by themselves some time after it.
     expiring: set[str] = field(default_factory=set)
     _revision: int = 0
@@ -70,7 +70,7 @@ class Oracle:
         try:
             self._record(batch)
         except Broken as error:
-            self.found = self.found or error
+            self.violation = self.violation or error
 
     def _record(self, batch: tuple[Record, ...]) -> None:
         for record in batch:
@@ -81,8 +81,8 @@ class Oracle:
                 raise Broken(f"I2: revision {record.revision} came after {self._revision}")
             self._revision = record.revision
             if record.op is Op.DELETE:
-                for kept in (self.objects, self._jobs, self._pods):
-                    kept.pop(record.key, None)
+                for index in (self.objects, self._jobs, self._pods):
+                    index.pop(record.key, None)
                 continue
             self._remember(record.key, obj)
             self._check_final(obj)
@@ -141,9 +141,9 @@ class Oracle:
         self._check_own(job, status)
         self._check_time(job, status)
         counts = (int(status.get("backoffCount") or 0), int(status.get("attempt") or 0))
-        before = self._counts.get(uid_of(job), (0, 0))
-        if counts < before:
-            raise Broken(f"I7: the counters of {name_of(job)} fell from {before} to {counts}")
+        previous = self._counts.get(uid_of(job), (0, 0))
+        if counts < previous:
+            raise Broken(f"I7: the counters of {name_of(job)} fell from {previous} to {counts}")
         self._counts[uid_of(job)] = counts
         gang = self._gang(job)
         if gang.ttl_seconds is not None and status.get("phase") in FINAL:
@@ -155,9 +155,9 @@ class Oracle:
             raise Broken(f"I7: {name_of(job)} restarted {tries} times, allowed are {limit}")
         mine = set((status.get("ports") or {}).values())
         for other in self.jobs():
-            told = other.get("status") or {}
-            is_live = told.get("phase") not in FINAL and uid_of(other) != uid_of(job)
-            if is_live and status.get("phase") not in FINAL and mine & set((told.get("ports") or {}).values()):
+            other_status = other.get("status") or {}
+            is_live = other_status.get("phase") not in FINAL and uid_of(other) != uid_of(job)
+            if is_live and status.get("phase") not in FINAL and mine & set((other_status.get("ports") or {}).values()):
                 raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
 
     def _failures(self, job: Object, status: dict[str, Any], gang: Gang) -> int:
@@ -183,7 +183,7 @@ class Oracle:
         self._note(uid, started)
         if gang.ttl_seconds is not None:
             self._ttls[uid] = gang.ttl_seconds
-        reasons = {each.get("reason") for each in status.get("conditions") or () if each.get("type") == "Failed"}
+        reasons = {entry.get("reason") for entry in status.get("conditions") or () if entry.get("type") == "Failed"}
         if status.get("phase") in FINAL and (uid, "end") not in self._moments:
             self._note(uid, "end")
             for reason, since, seconds in (
@@ -193,9 +193,9 @@ class Oracle:
                 if reason in reasons:
                     self._check_passed(uid, since, seconds or 0, f"{name_of(job)} failed with {reason}")
 
-    def _note(self, uid: str, what: str) -> None:
+    def _note(self, uid: str, event: str) -> None:
         now = self.cluster.sim.clock.monotonic(), self.cluster.sim.processes.boot_id()
-        self._moments.setdefault((uid, what), now)
+        self._moments.setdefault((uid, event), now)
 
     def _check_passed(self, uid: str, since: str, seconds: float, text: str) -> None:
         """Complain of what came too early; the time that a machine was off may be any time."""
@@ -207,9 +207,11 @@ class Oracle:
     def _check_own(self, job: Object, status: dict[str, Any]) -> None:
         """A job tells of its own pods only, and succeeds only if one of them did."""
         pods = self._mates.get(uid_of(job), {})
-        for told in (each for task in status.get("tasks") or () for each in task.get("replicas") or ()):
-            if told.get("uid") and told["uid"] not in pods:
-                raise Broken(f"own: {name_of(job)} tells of pod {told['name']} {told['uid']}, which never was its own")
+        for record in (entry for task in status.get("tasks") or () for entry in task.get("replicas") or ()):
+            if record.get("uid") and record["uid"] not in pods:
+                raise Broken(
+                    f"own: {name_of(job)} tells of pod {record['name']} {record['uid']}, which never was its own"
+                )
         has_success = any((pod.get("status") or {}).get("phase") == "Succeeded" for pod in pods.values())
         if status.get("phase") == "Succeeded" and not has_success:
             raise Broken(f"own: {name_of(job)} has succeeded, and none of its pods has")
@@ -239,19 +241,19 @@ class Oracle:
             if len(set(tries.values())) < 2 or self._gang(job).scope is RestartScope.REPLICA:
                 continue
             watchers = self._gang(job).observer_roles
-            attempts = {each for place, each in tries.items() if place.rpartition("-")[0] not in watchers}
+            attempts = {attempt for place, attempt in tries.items() if place.rpartition("-")[0] not in watchers}
             if len(attempts) > 1:
                 raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
 
     def _gang(self, job: Object) -> Gang:
         """Give a job without its framework."""
         uid, generation = uid_of(job), int(job["metadata"]["generation"])
-        known = self._gangs.get(uid)
-        if known is None or known[0] != generation:
+        gang = self._gangs.get(uid)
+        if gang is None or gang[0] != generation:
             kind, spec = registry.read(job)
             # The usual ports, also of a job with faults that an earlier version has let in.
-            known = self._gangs[uid] = (generation, registry.expand(job, kind.ports(spec))[1])
-        return known[1]
+            gang = self._gangs[uid] = (generation, registry.expand(job, kind.ports(spec))[1])
+        return gang[1]
 
     def jobs(self) -> tuple[Object, ...]:
         """Give all jobs as last recorded."""
@@ -265,8 +267,8 @@ class Oracle:
         """Find the pod a container's folder belongs to."""
         pod = self._ever.get(folder.parts[-4])
         key = f"/core/pods/{'/'.join(key_of(pod))}" if pod else ""
-        found = self.objects.get(key)
-        return found if found is not None and pod is not None and uid_of(found) == uid_of(pod) else None
+        obj = self.objects.get(key)
+        return obj if obj is not None and pod is not None and uid_of(obj) == uid_of(pod) else None
 
     def at_rest(self) -> None:
         """Check what must hold once nothing happens any more (I5, I8, I13)."""
@@ -305,8 +307,8 @@ class Oracle:
 
 def _place(pod: Object) -> str:
     """Tell which of its owner's pods this is; a TensorBoard or Notebook has one only."""
-    told = labels_of(pod)
-    return f"{told.get(well_known_labels.REPLICA_TYPE, '')}-{told.get(well_known_labels.REPLICA_INDEX, '')}"
+    labels = labels_of(pod)
+    return f"{labels.get(well_known_labels.REPLICA_TYPE, '')}-{labels.get(well_known_labels.REPLICA_INDEX, '')}"
 
 
 def _attempt(pod: Object) -> int:
@@ -315,7 +317,7 @@ def _attempt(pod: Object) -> int:
 
 def _ending(status: dict[str, Any]) -> str:
     codes = [
-        (each.get("name"), ((each.get("state") or {}).get("terminated") or {}).get("exitCode"))
-        for each in status.get("containerStatuses") or ()
+        (container.get("name"), ((container.get("state") or {}).get("terminated") or {}).get("exitCode"))
+        for container in status.get("containerStatuses") or ()
     ]
     return f"{status.get('phase')} {status.get('completionTime', '')} {codes}"

@@ -39,13 +39,13 @@ def a_job(name: str, dice: Dice, *, ranked: bool = False) -> Object:
 def _rank(spec: Spec, dice: Dice) -> None:
     """Make a job's pods more important than most, or so large that others must wait or give way."""
     replicas = spec.get("replicaSpecs") or [spec["worker"]]
-    asked = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.5 else {}
+    priority = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.5 else {}
     is_large = "elastic" not in spec and dice.random() < 0.8
     for replica in replicas:
         pod = replica["template"]["spec"]
-        pod |= asked
+        pod |= priority
         if is_large:
-            size = f"{5 * 1024 // sum(each['replicas'] for each in replicas)}Mi"
+            size = f"{5 * 1024 // sum(group['replicas'] for group in replicas)}Mi"
             pod["containers"][0]["resources"] = {"requests": {"memory": size}}
 
 
@@ -163,7 +163,7 @@ def _elastic(dice: Dice) -> Spec:
     return {"enabled": True, "minReplicas": 1, "maxReplicas": 3, "expectedReplicas": dice.randrange(1, 4)}
 
 
-def _replica(container: str, role: str, replicas: int, **more: Any) -> Spec:
+def _replica(container: str, role: str, replicas: int, **fields: Any) -> Spec:
     main = {"name": container, "image": "python:3", "command": ["true"], "args": ["train.py"]}
     template = {"spec": {"terminationGracePeriodSeconds": 5, "containers": [main]}}
-    return {"type": role, "replicas": replicas, "template": template, **more}
+    return {"type": role, "replicas": replicas, "template": template, **fields}

@@ -10,8 +10,8 @@ class Killed(BaseException):
 class Grip:
     """Passes everything on to what it holds, until it is let go."""
 
-    def __init__(self, held: object) -> None:
-        self._held = held
+    def __init__(self, obj: object) -> None:
+        self._held = obj
         self._is_open = True
 
     def let_go(self) -> None:

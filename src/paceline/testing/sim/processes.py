@@ -111,21 +111,21 @@ class SimProcesses:
         """Tell whether a live shim has this folder."""
         return folder in self._live or folder in self._locked
 
-    def alive(self, who: ProcessHandle) -> bool:
+    def alive(self, handle: ProcessHandle) -> bool:
         """Tell whether this shim still runs."""
-        return self._find(who) is not None
+        return self._find(handle) is not None
 
-    async def ended(self, who: ProcessHandle) -> None:
+    async def ended(self, handle: ProcessHandle) -> None:
         """Return when this shim is gone."""
-        live = self._find(who)
+        live = self._find(handle)
         if live is not None:
             over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             live.waiting.append(over)
             await over
 
-    def signal(self, who: ProcessHandle, number: int) -> None:
+    def signal(self, handle: ProcessHandle, number: int) -> None:
         """Pass a signal to a shim, which answers as its course says."""
-        live = self._find(who)
+        live = self._find(handle)
         if live is None:
             return
         if number == signals.SIGKILL:
@@ -190,17 +190,17 @@ class SimProcesses:
             loop = asyncio.get_running_loop()
             loop.call_later(course.seconds, self._finish_if_alive, live.identity)
 
-    def _finish_if_alive(self, who: ProcessHandle) -> None:
-        if live := self._find(who):
+    def _finish_if_alive(self, handle: ProcessHandle) -> None:
+        if live := self._find(handle):
             self.finish(live.folder, live.course.exit_code, message=live.course.message)
 
-    def _find(self, who: ProcessHandle) -> Shim | None:
-        return next((each for each in self._live.values() if each.identity == who), None)
+    def _find(self, handle: ProcessHandle) -> Shim | None:
+        return next((shim for shim in self._live.values() if shim.identity == handle), None)
 
 
 def _started(live: Shim) -> bytes:
-    who = live.identity
-    record = {"pid": who.pid, "startTicks": who.start_ticks, "bootId": who.boot_id}
+    handle = live.identity
+    record = {"pid": handle.pid, "startTicks": handle.start_ticks, "bootId": handle.boot_id}
     started = {"startedAt": _stamp(live.started_at), "environment": live.intent.get("environment", "")}
     return shim.encode(record | started)
 

@@ -145,8 +145,8 @@ class Run:
         return chosen
 
     async def _check(self) -> None:
-        if self.oracle.found is not None:
-            raise self.oracle.found
+        if self.oracle.violation is not None:
+            raise self.oracle.violation
         self.oracle.executed()
         error = self.cluster.broken()
         if error is not None:
@@ -263,10 +263,10 @@ class Run:
 
     async def _ask(self, job: Object) -> None:
         """Ask for a job; whoever got an answer relies on it."""
-        made = await self._try(self.cluster.client().create(where(job), job))
-        if made is not None:
-            self.acked[where(job).plural, name_of(job)] = uid_of(made)
-            self._acked_revision = max(self._acked_revision, int(made["metadata"]["resourceVersion"]))
+        created = await self._try(self.cluster.client().create(where(job), job))
+        if created is not None:
+            self.acked[where(job).plural, name_of(job)] = uid_of(created)
+            self._acked_revision = max(self._acked_revision, int(created["metadata"]["resourceVersion"]))
 
     async def _try(self, call: Awaitable[Any]) -> Any:
         """Do as people do: when the cluster says no, or nothing, go on with something else."""
@@ -389,9 +389,9 @@ class Run:
 
     def _check_acked(self) -> None:
         """I1: everything that was acknowledged, and neither deleted since nor over and out of time, is there."""
-        there = {uid_of(job) for job in self.oracle.jobs()} | self.oracle.expiring
+        uids = {uid_of(job) for job in self.oracle.jobs()} | self.oracle.expiring
         for (_plural, name), uid in self.acked.items():
-            if uid not in there:
+            if uid not in uids:
                 raise Broken(f"I1: job {name} was acknowledged and is gone")
 
 

@@ -76,10 +76,10 @@ class Plan:
         return COMPONENTS if self.apart else EMBEDDED
 
     def __str__(self) -> str:
-        words = [str(crash) for crash in self.crashes]
-        words += ["together"] if self.together else []
-        words += [f"after-turns {self.late_turns}"] if self.late_turns else []
-        return " ".join([*words, f"down {self.down_seconds:g}"])
+        texts = [str(crash) for crash in self.crashes]
+        texts += ["together"] if self.together else []
+        texts += [f"after-turns {self.late_turns}"] if self.late_turns else []
+        return " ".join([*texts, f"down {self.down_seconds:g}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class Stage:
         for component in components:
             self._start(component)
         await self._up()
-        self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in components}
+        self._first = {name: 1 + sum(w.component == name for w in self.taps.writes) for name in components}
         self._first["turn"] = self.taps.turns
         await self._life.act(self)
         await self._rest()
@@ -191,7 +191,7 @@ class Stage:
         """Change an object, and ask again until it is changed."""
         await self._insist(lambda: self.cluster.client().patch(where, ("default", name), patch), fine=AlreadyExists)
 
-    async def until(self, what: str, holds: Callable[["Stage"], object]) -> None:
+    async def until(self, description: str, holds: Callable[["Stage"], object]) -> None:
         """Wait until something holds of what is stored."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while not holds(self):
@@ -201,7 +201,7 @@ class Stage:
                     await self._news.wait()
             except TimeoutError:
                 self._check()
-                raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {what}") from None
+                raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {description}") from None
             self._news.clear()
         self._check()
 
@@ -214,8 +214,8 @@ class Stage:
 
     def phase(self, plural: str, name: str) -> str:
         """Give the phase of an object, or nothing."""
-        found = self.find(plural, name) or {}
-        return str((found.get("status") or {}).get("phase") or "")
+        obj = self.find(plural, name) or {}
+        return str((obj.get("status") or {}).get("phase") or "")
 
     def lose_shim(self, pod: str) -> None:
         """Kill the shims of a pod, as a stranger could."""
@@ -294,13 +294,13 @@ class Stage:
 
     def _component(self, name: str) -> Component | None:
         cluster = self.cluster
-        found = {"control": cluster.control, "agent": cluster.agent, "controllers": cluster.controllers}
-        return found[name]
+        processes = {"control": cluster.control, "agent": cluster.agent, "controllers": cluster.controllers}
+        return processes[name]
 
     async def _up(self) -> None:
         for component in self._plan.components:
             deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-            while component in self._down or not (found := self._component(component)) or not found.ready.is_set():
+            while component in self._down or not (process := self._component(component)) or not process.ready.is_set():
                 self._check()
                 if asyncio.get_running_loop().time() > deadline:
                     raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for {component} to come up")
@@ -316,8 +316,8 @@ class Stage:
         self._check()
 
     def _check(self) -> None:
-        if self.oracle.found is not None:
-            raise self.oracle.found
+        if self.oracle.violation is not None:
+            raise self.oracle.violation
         error = None if self._down else self.cluster.broken()
         if error is not None:
             raise Broken(f"a component ended by itself: {error!r}") from error
@@ -331,15 +331,15 @@ class Stage:
                 if record.key.startswith("/core/pods/"):
                     self._pod_recorded(json.loads(record.value))
         except Broken as error:
-            self.oracle.found = self.oracle.found or error
+            self.oracle.violation = self.oracle.violation or error
         self._news.set()
 
     def _pod_recorded(self, pod: Object) -> None:
         status = pod.get("status") or {}
         codes = {
-            str(each["name"]): state["exitCode"]
-            for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-            if (state := each["state"].get("terminated"))
+            str(container["name"]): state["exitCode"]
+            for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+            if (state := container["state"].get("terminated"))
         }
         self._ends[self.names.plain(name_of(pod))] = f"{status.get('phase')} {codes}"
         address = status.get("podIP")
@@ -359,8 +359,8 @@ class Stage:
         for key, obj in self.oracle.objects.items():
             if key.startswith("/core/events/"):
                 about = obj["involvedObject"]
-                what = plain(f"{about['kind']} {about['name']}"), obj["reason"], plain(obj["message"])
-                events[what] = events.get(what, 0) + int(obj.get("count", 1))
+                event = plain(f"{about['kind']} {about['name']}"), obj["reason"], plain(obj["message"])
+                events[event] = events.get(event, 0) + int(obj.get("count", 1))
             else:
                 if key.startswith("/discovery.k8s.io/"):
                     # How often it was written depends on who was there at the time.
@@ -417,7 +417,7 @@ class Names:
 
     def plain(self, text: str) -> str:
         """Give a text without uids, times, addresses and what is drawn by lot."""
-        text = _UID.sub(lambda found: self._uids.get(found[0], "UID"), text)
+        text = _UID.sub(lambda match: self._uids.get(match[0], "UID"), text)
         for lot, name in self._lots.items():
             if lot in text:
                 text = text.replace(lot, name)
@@ -426,9 +426,9 @@ class Names:
     def picture(self, value: Any) -> Any:
         """Give an object with all of its texts plain."""
         if isinstance(value, dict):
-            return {key: self.picture(each) for key, each in value.items() if key not in _BY_LOT}
+            return {key: self.picture(item) for key, item in value.items() if key not in _BY_LOT}
         if isinstance(value, list):
-            return [self.picture(each) for each in value]
+            return [self.picture(item) for item in value]
         return self.plain(value) if isinstance(value, str) else value
 
 
@@ -450,27 +450,27 @@ def live(life: Life, plan: Plan = UNBROKEN) -> Outcome:
         raise
 
 
-def differences(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
+def differences(life: Life, expected: Outcome, seen: Outcome) -> Iterator[str]:
     """Say in which ways a life that was broken off ended otherwise than one that was not."""
-    for key in sorted({*told.objects, *seen.objects}):
-        yield from _between(key, told.objects.get(key), seen.objects.get(key))
-    counts = (("executed", told.executed, seen.executed), ("running", told.running, seen.running))
-    for what, before, after in (*counts, ("file", told.files, seen.files)):
-        for each in sorted({*before, *after}):
-            if before[each] != after[each]:
-                yield f"{what} {each}: {before[each]} times, now {after[each]}"
-    for pod in sorted({*told.ends, *seen.ends}):
-        yield from _between(f"the end of {pod}", told.ends.get(pod), seen.ends.get(pod))
-    yield from _stories(life, told, seen)
+    for key in sorted({*expected.objects, *seen.objects}):
+        yield from _between(key, expected.objects.get(key), seen.objects.get(key))
+    counts = (("executed", expected.executed, seen.executed), ("running", expected.running, seen.running))
+    for kind, expected_counts, actual_counts in (*counts, ("file", expected.files, seen.files)):
+        for name in sorted({*expected_counts, *actual_counts}):
+            if expected_counts[name] != actual_counts[name]:
+                yield f"{kind} {name}: {expected_counts[name]} times, now {actual_counts[name]}"
+    for pod in sorted({*expected.ends, *seen.ends}):
+        yield from _between(f"the end of {pod}", expected.ends.get(pod), seen.ends.get(pod))
+    yield from _stories(life, expected, seen)
 
 
-def _stories(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
+def _stories(life: Life, expected: Outcome, seen: Outcome) -> Iterator[str]:
     """Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one."""
     for (about, reason, message), times in sorted(seen.events.items()):
-        before = told.events.get((about, reason, message), reason in life.may_say)
-        if _is_job(about) and times > before:
-            yield f"event {reason} of {about}, {message!r}: {int(before)} times, now {times}"
-    lost = Counter(story[0] for story, times in told.events.items() if seen.events.get(story, 0) < times)
+        is_expected = expected.events.get((about, reason, message), reason in life.may_say)
+        if _is_job(about) and times > is_expected:
+            yield f"event {reason} of {about}, {message!r}: {int(is_expected)} times, now {times}"
+    lost = Counter(story[0] for story, times in expected.events.items() if seen.events.get(story, 0) < times)
     for about, count in sorted(lost.items()):
         if _is_job(about) and count > _may_lose(seen):
             yield f"{count} events of {about} were never told"
@@ -488,12 +488,12 @@ def _may_lose(seen: Outcome) -> int:
     return kills * IN_HAND
 
 
-def _between(path: str, before: Any, after: Any) -> Iterator[str]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
-            yield from _between(f"{path}.{key}", before.get(key), after.get(key))
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+def _between(path: str, expected: Any, actual: Any) -> Iterator[str]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted({*expected, *actual}):
+            yield from _between(f"{path}.{key}", expected.get(key), actual.get(key))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (old, new) in enumerate(zip(expected, actual, strict=True)):
             yield from _between(f"{path}[{index}]", old, new)
-    elif before != after:
-        yield f"{path}: {before!r}, now {after!r}"
+    elif expected != actual:
+        yield f"{path}: {expected!r}, now {actual!r}"

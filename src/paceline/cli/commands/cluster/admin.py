@@ -90,9 +90,9 @@ def restore(*, file: Path) -> int:
     chosen = settings()
     restored = restore(chosen, file, RealClock())
     out().line(f"Restored {restored.contents.objects} objects into {chosen.home}.")
-    if restored.aside:
+    if restored.old_files:
         err().line(
-            f"  the previous objects are in {restored.aside}; delete this folder when you no longer need it", "dim"
+            f"  the previous objects are in {restored.old_files}; delete this folder when you no longer need it", "dim"
         )
     err().line("  next: paceline up -d", "dim")
     return exit_codes.OK

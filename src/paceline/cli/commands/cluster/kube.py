@@ -47,7 +47,7 @@ def controller(**typed: Unpack[ControllerArguments]) -> int:
     import os
 
     from paceline.cluster.external_controllers import Choice, find_access, run_controller
-    from paceline.cluster.logs import configure_logging, known
+    from paceline.cluster.logs import configure_logging, messages_of
     from paceline.errors import PacelineError, ServiceUnavailable
 
     choice = Choice(
@@ -62,9 +62,9 @@ def controller(**typed: Unpack[ControllerArguments]) -> int:
     try:
         run_controller(choice, err().line)
     except* ServiceUnavailable as errors:
-        code, failed = exit_codes.NOT_REACHED, known(errors)
+        code, failed = exit_codes.NOT_REACHED, messages_of(errors)
     except* PacelineError as errors:
-        code, failed = exit_codes.FAILED, known(errors)
+        code, failed = exit_codes.FAILED, messages_of(errors)
     for message in failed:
         for line in message.splitlines():
             print_error(line)

@@ -163,11 +163,11 @@ def discard_damaged_state(settings: Settings) -> None:
     if accepted is None:
         err().line("No objects were lost: the stored objects are intact.")
         return
-    err().line(f"Accepted: {accepted.told}.")
+    err().line(f"Accepted: {accepted.message}.")
     for key in accepted.lost:
         err().line(f"  lost: {key}")
-    if accepted.aside:
-        err().line(f"  the damaged files were moved to {accepted.aside}")
+    if accepted.old_files:
+        err().line(f"  the damaged files were moved to {accepted.old_files}")
 
 
 def print_ready(settings: Settings, first: str) -> None:
