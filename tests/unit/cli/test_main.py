@@ -4,12 +4,17 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from paceline.cli.command_table import SECTIONS, GroupEntry, summary_of
+from paceline.cli.commands.apps.releases import recorded_spec
 from paceline.cli.main import group, main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"
 
 # What a command that prints its help must not pay for.
 HEAVY = (
@@ -235,3 +240,31 @@ def test_a_reader_that_leaves_early_is_no_error():
     )
 
     assert ran.stderr == ""
+
+
+def test_a_valid_file_is_checked_without_a_cluster_and_what_could_not_be_is_said(home, capsys):
+    path = home / "job.yaml"
+    path.write_text((EXAMPLES / "02-hello" / "job.yaml").read_text() + "---\n" + CLAIM)
+
+    assert main(["check", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{path}:2: GenericJob hello is valid\n"
+    assert "PersistentVolumeClaim data was not validated, because no cluster is running" in printed.err
+    assert [entry.name for entry in home.iterdir()] == ["job.yaml"]
+
+
+@pytest.mark.usefixtures("home")
+def test_the_status_of_a_cluster_that_does_not_run_says_how_to_start_it(capsys):
+    assert main(["cluster", "status"]) == 3
+    printed = capsys.readouterr()
+    assert "Status: not running" in printed.out
+    assert "paceline up -d" in printed.err
+
+
+def test_a_rollback_takes_template_and_values_or_the_job_from_the_record():
+    values = {"template": "tensorflow-training-0.1.0", "values": {"a": 1}, "job": {"kind": "GenericJob", "spec": {}}}
+    job = {"template": "", "job": {"kind": "GenericJob", "name": "tune-1", "spec": {"b": 2}}}
+
+    template = {"name": "tensorflow-training", "version": "0.1.0"}
+    assert recorded_spec(values) == {"template": template, "values": {"a": 1}}
+    assert recorded_spec(job) == {"job": {"kind": "GenericJob", "spec": {"b": 2}}}

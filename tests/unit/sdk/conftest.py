@@ -164,7 +164,8 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(422, "Invalid", "no", details={"name": name, "causes": [cause]})
         else:
             sent["metadata"]["uid"] = f"uid-of-{name}"
-            self.stage.put(path, sent)
+            if "dryRun=All" not in self.path:
+                self.stage.put(path, sent)
             self._json(sent)
 
     def do_DELETE(self):

@@ -138,6 +138,37 @@ def test_delete_means_this_very_job(stage, session, job_object):
     assert stage.objects == {}
 
 
+def test_an_elastic_job_is_scaled_by_one_field_and_no_other_job_is(stage, session, job_object):
+    elastic = job_object(phase="Running")
+    stage.put(JOBS, {**elastic, "spec": {**elastic["spec"], "elastic": {"enabled": True}}})
+    stage.put(JOBS, job_object(name="fixed", uid="uid-2", phase="Running"))
+
+    session.job("digits").scale(3)
+    with pytest.raises(MethodNotAllowed, match="is not elastic"):
+        session.job("fixed").scale(3)
+
+    assert stage.patched == [{"spec": {"elastic": {"expectedReplicas": 3}}}]
+
+
+def test_a_check_finds_what_would_be_rejected_and_creates_nothing(stage, session, job_object):
+    stage.refused.add("digits")
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {}}
+    job = {**job_object(), "apiVersion": "batch.tensorstack.dev/v1beta1", "kind": "PyTorchTrainingJob"}
+    documents = tuple(Document(object=obj, place="job.yaml:1") for obj in (claim, job))
+
+    (error,) = session.check(documents)
+
+    assert "job.yaml:1: pytorchtrainingjob/digits: spec.replicas: 0 is not allowed; must be at least 1" in str(error)
+    assert stage.objects == {}
+
+
+def test_a_check_allows_a_claim_of_the_same_file_and_a_name_that_exists(stage, session, job_object):
+    stage.put(JOBS, job_object())
+    job = {**job_object(), "apiVersion": "batch.tensorstack.dev/v1beta1", "kind": "PyTorchTrainingJob"}
+
+    assert session.check((Document(object=job, place="job.yaml:1"),)) == ()
+
+
 def test_pause_and_resume_change_one_field(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Running"))
     ref = session.job("digits")
