@@ -44,7 +44,6 @@ class BuildQueue:
     _group: asyncio.TaskGroup | None = field(default=None, init=False)
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Call `on_change` whenever a build has ended."""
         self._listeners.append(on_change)
 
     def open(self, name: str, *, policy: str) -> BuiltEnvironment:

@@ -107,7 +107,6 @@ class EnvironmentCache:
 
     @property
     def root(self) -> Path:
-        """Return the folder of the environments."""
         return self.cache / "envs"
 
     def folder(self, spec: EnvironmentSpec) -> Path:
@@ -140,8 +139,6 @@ def environment_cache(env: Mapping[str, str]) -> EnvironmentCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """One environment on disk."""
-
     folder: Path
     name: str
     version: str
@@ -238,6 +235,5 @@ def size_of(folder: Path) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)

@@ -68,7 +68,6 @@ class EnvironmentSpecs:
     custom: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all environments, sorted."""
         return tuple(sorted({*self.custom, *(path.stem for path in SHIPPED.glob("*.txt"))}))
 
     def read(self, text: str) -> EnvironmentSpec:

@@ -145,7 +145,6 @@ def link_to(handle: int) -> Path:
 
 @contextlib.contextmanager
 def closed(handle: int) -> Iterator[int]:
-    """Yield a handle, and close it at the end."""
     try:
         yield handle
     finally:

@@ -68,7 +68,6 @@ def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ..
 
 
 def listening_ports() -> frozenset[int]:
-    """Return the ports on which programs of this machine listen."""
     ports = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):

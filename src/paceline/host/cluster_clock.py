@@ -47,11 +47,9 @@ class ClusterClock:
     uptime: Callable[[], int] = uptime
 
     def now(self) -> datetime:
-        """Return the cluster's time in UTC."""
         return datetime.fromtimestamp((self.uptime() + self.offset) / 1e9, UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
         return self.machine.monotonic()
 
     def ahead(self) -> timedelta:
@@ -68,7 +66,6 @@ class ClockRecord:
     time: datetime
 
     def to_bytes(self) -> bytes:
-        """Return the content of the record's file."""
         wire = {"bootID": self.boot_id, "offsetNanoseconds": self.offset, "time": to_wire_micro(self.time)}
         return json.dumps(wire).encode() + b"\n"
 
@@ -147,7 +144,6 @@ class ClockKeeper:
         self.world.files.write(self.path, record.to_bytes())
 
     async def run(self) -> None:
-        """Work until cancelled."""
         while True:
             self._compare()
             await asyncio.sleep(RECORD_SECONDS)

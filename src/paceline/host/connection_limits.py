@@ -69,7 +69,6 @@ class _Peer:
     idle: OrderedDict["ConnectionSlot", None] = field(default_factory=OrderedDict)
 
     def first(self) -> "ConnectionSlot | None":
-        """Return the connection to close first."""
         return next(iter(self.unproven), None) or next(iter(self.idle), None)
 
 
@@ -146,7 +145,6 @@ class ConnectionLimiter:
             self._timer = asyncio.get_running_loop().call_later(TRIM_SECONDS, self._trim_memory)
 
     def stop(self) -> None:
-        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -169,7 +167,6 @@ class ConnectionLimiter:
 
 
 def peer_of(address: object) -> str:
-    """Return the peer of a socket's address."""
     host = address[0] if isinstance(address, tuple) and address else ""
     return LOCAL if not isinstance(host, str) or not host or host.startswith("127.") or host == "::1" else host
 

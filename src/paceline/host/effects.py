@@ -59,43 +59,30 @@ def trim_memory() -> None:
 
 
 class RealIds:
-    """Ids from the kernel's random source."""
-
     def uid(self) -> str:
-        """Return a random UUID."""
         return str(uuid.uuid4())
 
     def suffix(self, length: int) -> str:
-        """Return a random suffix for a generated name."""
         return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(length))
 
     def secret(self) -> str:
-        """Return a 256-bit secret as URL-safe text."""
         return secrets.token_urlsafe(32)
 
 
 class RealChance:
-    """Random numbers."""
-
     def fraction(self) -> float:
-        """Return a number from 0 up to, but not including, 1."""
         return random.random()  # noqa: S311 - jitter, not cryptography
 
 
 class RealFiles:
-    """Files on disk."""
-
     def read(self, path: Path) -> bytes:
-        """Return the content of a file."""
         return path.read_bytes()
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
-        """Read at most `limit` bytes from `offset`."""
         with closed(_open_file(path)) as file:
             return os.pread(file, limit, offset)
 
     def size(self, path: Path) -> int:
-        """Return the size of a file."""
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise FileNotFoundError(errno.ENOENT, "not a regular file", str(path))
@@ -137,22 +124,18 @@ class RealFiles:
             path.chmod(mode)
 
     def names(self, path: Path) -> tuple[str, ...]:
-        """Return the names in a folder, sorted; empty if it does not exist."""
         try:
             return tuple(sorted(os.listdir(path)))  # noqa: PTH208 - speed: names, not paths
         except FileNotFoundError:
             return ()
 
     def resolve(self, path: Path) -> Path:
-        """Return the path with all links resolved."""
         return path.resolve()
 
     def exists(self, path: Path) -> bool:
-        """Return whether something is at the path, a dangling link included."""
         return os.path.lexists(path)
 
     def sort(self, path: Path) -> str:
-        """Return what is at a path, links followed; empty if nothing is."""
         try:
             mode = path.stat().st_mode
         except OSError:
@@ -177,11 +160,9 @@ class RealFiles:
                 share_tree(folder, group, is_read_only=is_read_only)
 
     def move(self, path: Path, target: Path) -> None:
-        """Rename a file or a folder."""
         path.rename(target)
 
     def room(self, path: Path) -> float:
-        """Return the share of the disk that is free for users other than root."""
         disk = os.statvfs(path)
         return disk.f_bavail / disk.f_blocks if disk.f_blocks else 1.0
 
@@ -203,7 +184,6 @@ class RealFiles:
                 remove_entry(folder, path.name)
 
     def make_beneath(self, root: Path, inner: str, mode: int) -> None:
-        """Create a folder beneath another one by handle, unless it exists."""
         with closed(os.open(root, PATH)) as folder:
             os.close(make_beneath(folder, inner, mode))
 
@@ -255,11 +235,9 @@ class Threads:
         self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run `call` on one of the threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def close(self) -> None:
-        """Wait for queued calls, then end the threads."""
         self._threads.shutdown()
 
 

@@ -74,7 +74,6 @@ class ServerConnection(HttpToolsProtocol):
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the slot and cancel all timers."""
         self._slot.release()
         self._deadline = None
         self._unset_keepalive_if_required()
@@ -186,7 +185,6 @@ class ServerConnection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Count the payload of a body."""
         self._carried += len(body)
         super().on_body(body)
 
@@ -290,6 +288,5 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release the connection's slot."""
         self.app_state["release"]()
         super().connection_lost(exc)

@@ -36,7 +36,6 @@ class RealMounts:
     root: Path
 
     async def mount(self, spec: MountSpec, target: Path) -> None:
-        """Mount at a folder, created if missing, unless it is mounted already; CannotStart says what is missing."""
         if spec.kind == NFS and (missing := _missing_helper()):
             raise CannotStart(FAILED, missing)
         if str(target) in mount_points():
@@ -62,7 +61,6 @@ class RealMounts:
         _remove_empty(folder)
 
     def pod_uids(self) -> frozenset[str]:
-        """Return the uids of the pods that have mounts."""
         try:
             return frozenset(os.listdir(self.root))  # noqa: PTH208 - names, not paths
         except FileNotFoundError:
@@ -90,7 +88,6 @@ def _remove_empty(folder: Path) -> None:
 
 
 def mount_points() -> frozenset[str]:
-    """Return the paths of all mounts."""
     lines = MOUNT_TABLE.read_text(errors="surrogateescape").splitlines()
     paths = (line.split(" ", MOUNT_POINT + 1)[MOUNT_POINT] for line in lines)
     return frozenset(path.encode().decode("unicode_escape") if "\\" in path else path for path in paths)

@@ -56,7 +56,6 @@ def number(value: int) -> bytes:
 
 
 def message(kind: int, flags: int, sequence: int, body: bytes) -> bytes:
-    """Encode a message, padded."""
     return _HEAD.pack(len(body) + _HEAD.size, kind, flags, sequence, 0) + body + bytes(-len(body) % 4)
 
 
@@ -105,7 +104,6 @@ class NetlinkSocket:
         self._socket.close()
 
     def next_sequence(self) -> int:
-        """Return the sequence number of the next message."""
         self._sequence += 1
         return self._sequence
 
@@ -143,8 +141,6 @@ class NetlinkSocket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A network interface."""
-
     index: int
     name: str
     master: int
@@ -155,7 +151,6 @@ class Link:
 
 
 def links(sock: NetlinkSocket) -> tuple[Link, ...]:
-    """Return all interfaces."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute(EXTRA, number(WITHOUT_COUNTERS))
     return tuple(_link(answer) for answer in sock.query(GET_LINK, body))
 
@@ -254,14 +249,12 @@ def delete_link(sock: NetlinkSocket, name: str) -> None:
 
 
 def add_address(sock: NetlinkSocket, index: int, address: IPv4Interface) -> None:
-    """Add an address to an interface."""
     parts = attribute(IFA_LOCAL, address.packed) + attribute(IFA_ADDRESS, address.packed)
     body = _ADDRESS.pack(socket.AF_INET, address.network.prefixlen, 0, UNIVERSE, index) + parts
     sock.execute(f"address {address}", NEW_ADDRESS, body, CREATE | EXCLUSIVE)
 
 
 def set_gateway(sock: NetlinkSocket, index: int, gateway: IPv4Address) -> None:
-    """Set the default route."""
     head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, MAIN_TABLE, BY_BOOT, UNIVERSE, UNICAST, 0)
     body = head + attribute(RTA_GATEWAY, gateway.packed) + attribute(RTA_OUT, number(index))
     sock.execute(f"default route by {gateway}", NEW_ROUTE, body, CREATE | EXCLUSIVE)

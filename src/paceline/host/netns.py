@@ -59,11 +59,9 @@ class NetworkNamespaces:
         self._uids |= await self._thread.run(self._find)
 
     def pod_uids(self) -> frozenset[str]:
-        """Return the uids of the pods that have a network."""
         return frozenset(self._uids)
 
     async def make(self, uid: str, address: str) -> str:
-        """Return the file of a pod's network, created if missing; CannotStart if another pod still has the address."""
         if self._complete.get(uid) != address:
             self._uids.add(uid)
             self._unused.discard(uid)
@@ -78,7 +76,6 @@ class NetworkNamespaces:
         return str(self.file(uid))
 
     async def remove(self, uid: str) -> None:
-        """Remove a pod's network, if it has one, after its containers have ended."""
         if uid in self._uids:
             self._complete.pop(uid, None)
             self._uids.discard(uid)
@@ -98,7 +95,6 @@ class NetworkNamespaces:
             unmount_netns(self.file(self._unused.pop()))
 
     def file(self, uid: str) -> Path:
-        """Return the file that holds a pod's namespace."""
         return RUN / self.bridge / uid
 
     def _find(self) -> set[str]:
@@ -207,7 +203,6 @@ def unmount_netns(file: Path) -> None:
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """Return the names in a folder; empty if it does not exist."""
     return tuple(path.name for path in folder.iterdir()) if folder.is_dir() else ()
 
 

@@ -79,7 +79,6 @@ def _execute(sock: NetlinkSocket, action: str, steps: list[tuple[int, int, bytes
 
 
 def open_socket() -> NetlinkSocket:
-    """Return a netlink socket to the packet filter."""
     return NetlinkSocket(NETFILTER)
 
 

@@ -79,7 +79,6 @@ class NoPodNetwork(Exception):
 
 
 def bridge_name(home: Path) -> str:
-    """Return the name of a cluster's bridge."""
     return f"pl{crc32(str(home).encode()):08x}"
 
 

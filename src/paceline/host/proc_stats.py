@@ -46,7 +46,6 @@ def _is_alive(shim: ProcessHandle, table: Mapping[int, Process]) -> bool:
 
 
 def processes() -> dict[int, Process]:
-    """Return all processes of the machine by pid."""
     table = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - speed: there may be thousands
         if name.isdigit() and (fields := _stat(name)):
@@ -56,7 +55,6 @@ def processes() -> dict[int, Process]:
 
 
 def children_of(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
-    """Return the pids of every process's children."""
     children = defaultdict(list)
     for pid, process in table.items():
         children[process.parent].append(pid)
@@ -64,7 +62,6 @@ def children_of(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
 
 
 def descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
-    """Yield a process and all its descendants."""
     waiting = [root]
     while waiting:
         pid = waiting.pop()
@@ -170,13 +167,10 @@ def _read(path: str) -> bytes:
 
 
 class ListeningSockets:
-    """Finds listening sockets and their processes."""
-
     def __init__(self, blocking: Executor) -> None:
         self._blocking = blocking
 
     async def listens(self, shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
-        """Return whether a process below one of these shims listens at the address, or at all addresses."""
         return await self._blocking.run(partial(are_listening, shims, address, port))
 
 
@@ -234,6 +228,6 @@ def _rows(table: str) -> list[list[str]]:
 
 def _address(text: str) -> str:
     digits = 2 * WORD_BYTES
-    words = (bytes.fromhex(text[start : start + digits])[::-1] for start in range(0, len(text), digits))
-    address = ip_address(b"".join(words))
+    chunks = (bytes.fromhex(text[start : start + digits])[::-1] for start in range(0, len(text), digits))
+    address = ip_address(b"".join(chunks))
     return str(getattr(address, "ipv4_mapped", None) or address)

@@ -96,21 +96,17 @@ class RealProcesses:
             self._zygote = None
 
     def holds(self, folder: Path) -> bool:
-        """Return whether a live shim holds the folder's lock, by trying to take it."""
         return is_locked(folder / shim.LOCK)
 
     def alive(self, process: ProcessHandle) -> bool:
-        """Return whether exactly this process still runs."""
         return process.boot_id == self.boot_id() and shim.start_ticks(process.pid) == process.start_ticks
 
     async def ended(self, process: ProcessHandle) -> None:
-        """Return when exactly this process has ended."""
         with _pidfd(self, process) as pidfd:
             if pidfd is not None:
                 await _readable(pidfd)
 
     def signal(self, process: ProcessHandle, number: int) -> None:
-        """Send a signal to exactly this process; do nothing if it has ended."""
         with _pidfd(self, process) as pidfd, contextlib.suppress(ProcessLookupError):
             if pidfd is not None:
                 signal.pidfd_send_signal(pidfd, number)
@@ -170,8 +166,6 @@ def _set_open_files(pid: int, soft: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerExec:
-    """Runs commands in containers."""
-
     processes: RealProcesses
 
     async def run(self, order: ExecRequest) -> "RealCommand":
@@ -234,7 +228,6 @@ class RealCommand:
                 await _readable(self._connection.fileno(), *outputs.values())
 
     async def write(self, data: bytes) -> None:
-        """Write to the command's input."""
         view = memoryview(data)
         while view and self._input in self._open:
             try:
@@ -255,7 +248,6 @@ class RealCommand:
             self._close(self._input)
 
     def resize(self, width: int, height: int) -> None:
-        """Set the size of the terminal."""
         if self._has_terminal and self._input in self._open:
             with contextlib.suppress(OSError):
                 fcntl.ioctl(self._input, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
@@ -324,7 +316,6 @@ def _read_available(fd: int) -> bytes | None:
 
 
 async def _readable(*fds: int) -> None:
-    """Wait until one of these can be read."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     for fd in fds:
         loop.add_reader(fd, ready.set)

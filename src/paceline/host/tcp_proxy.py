@@ -28,21 +28,17 @@ _RESET = struct.pack("ii", 1, 0)
 
 @dataclass(slots=True, kw_only=True)
 class OpenPorts:
-    """The open ports, each with its own task."""
-
     address: str
     group: asyncio.TaskGroup
     _tasks: dict[int, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     def open(self, port: int, route: Route) -> None:
-        """Listen, and forward every connection; HostError says why the port cannot be opened."""
         sock = listen(self.address, port)
         self._tasks[port] = self.group.create_task(_serve(sock, route), name=f"port-{port}")
         # In a callback, because a task that is cancelled before its first step runs no `finally`.
         self._tasks[port].add_done_callback(lambda _task: sock.close())
 
     async def close(self, port: int) -> None:
-        """Stop listening, and end open connections."""
         task = self._tasks.pop(port)
         task.cancel()
         await asyncio.wait([task])

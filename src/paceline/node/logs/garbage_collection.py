@@ -29,8 +29,6 @@ MAX_REMEMBERED = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GCResult:
-    """What one round removed."""
-
     pods: int = 0
     bytes: int = 0
 
@@ -50,11 +48,9 @@ class LogGC:
     _cache: dict[Path, ArchivedPod] = field(default_factory=dict, init=False)
 
     def hint(self) -> None:
-        """Request a round soon."""
         self._is_due.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
         while True:
             self._is_due.clear()
             await self.sweep()

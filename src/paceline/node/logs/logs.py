@@ -56,7 +56,6 @@ class RotatedLog:
         return self._begins[-1] + self._length(self._begins[-1]) if self._begins else 0
 
     def stored_bytes(self) -> int:
-        """Return how many bytes still exist."""
         return self.size() - self.begin()
 
     def read_range(self, offset: int, limit: int) -> bytes:
@@ -96,14 +95,11 @@ class RotatedLog:
 
 
 def is_log_file(name: str) -> bool:
-    """Return whether a file name is that of a log file."""
     return name == shim.LOG or (name.startswith(f"{shim.LOG}.") and name[len(shim.LOG) + 1 :].isdecimal())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """The query parameters of a log request."""
-
     follow: bool = False
     previous: bool = False
     timestamps: bool = False

@@ -38,8 +38,6 @@ class Networks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodNetwork:
-    """How pods are connected on this machine."""
-
     # The addresses of pods.
     subnet: IPv4Network = LOOPBACK
     # The explanation in the node's status.
@@ -51,7 +49,6 @@ class PodNetwork:
 
     @property
     def is_own(self) -> bool:
-        """Return whether every pod has its own network."""
         return not self.subnet.is_loopback
 
     @property
@@ -89,12 +86,10 @@ SHARED_NETWORK = PodNetwork()
 
 
 def uses_host_network(pod: Object) -> bool:
-    """Return whether a pod uses the machine's network."""
     return bool((pod.get("spec") or {}).get("hostNetwork"))
 
 
 def has_dns_config(pod: Object) -> bool:
-    """Return whether a pod has DNS settings of its own."""
     spec = pod.get("spec") or {}
     return spec.get("dnsPolicy") == "None" or bool(spec.get("dnsConfig"))
 

@@ -64,7 +64,6 @@ class StableName:
 
 
 def stable_name(pod: Object) -> StableName:
-    """Return a pod's stable name."""
     spec = pod.get("spec") or {}
     subdomain, hostname = str(spec.get("subdomain") or ""), hostname_of(pod)
     pod_name = "" if subdomain or hostname == name_of(pod) else name_of(pod)
@@ -96,7 +95,6 @@ def uts_hostname(pod: Object) -> str:
 
 
 def aliases_text(pod: Object) -> str:
-    """Return the lines of a pod's hostAliases."""
     lines = [
         "\t".join((str(alias["ip"]), *(alias.get("hostnames") or ())))
         for alias in (pod.get("spec") or {}).get("hostAliases") or ()
@@ -146,7 +144,6 @@ class Hosts:
         self._moved = {name: at for name, at in moved.items() if self._first <= at < self._first + self._count}
 
     def add(self, pod: Object) -> None:
-        """Add a pod."""
         name = stable_name(pod)
         self._pods.setdefault(name, set()).add(uid_of(pod))
         if uses_host_network(pod):
@@ -190,11 +187,9 @@ class Hosts:
         return str(IPv4Address(self._addresses[name]))
 
     def has_network(self, pod: Object) -> bool:
-        """Return whether a pod has its own network."""
         return self.network.is_own and not uses_host_network(pod)
 
     def path(self, pod: Object) -> Path:
-        """Return the path of a pod's hosts file."""
         return self._file(uid_of(pod) if uid_of(pod) in self._aliases else stable_name(pod).group)
 
     def flush(self) -> None:

@@ -41,7 +41,6 @@ class PortAssignment:
 
 
 def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
-    """Assign external ports to Services."""
     exposed = [service for service in services if is_exposed(service)]
     assigned = {port.port: port for service in exposed for port in _node_ports(service)}
     refused = {key_of(service): message for service in exposed if (message := _unsupported_port(service))}
@@ -57,7 +56,6 @@ def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
 
 
 def is_exposed(service: Object) -> bool:
-    """Return whether a Service has ports of the machine."""
     spec = service.get("spec") or {}
     return spec.get("type") in TYPES and bool(spec.get("selector")) and not is_deleting(service)
 
@@ -69,12 +67,10 @@ def is_balanced(service: Object) -> bool:
 
 
 def has_ingress(service: Object, address: str) -> bool:
-    """Return whether a Service's status has this address as its ingress."""
     return current_ingress(service) == ingress_status(address)
 
 
 def current_ingress(service: Object) -> list[Any]:
-    """Return the ingress in a Service's status."""
     return list(((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ())
 
 

@@ -77,14 +77,12 @@ class ServiceProxy:
     _reported: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Set up the cache; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._services = Informer(
             self.cluster, SERVICES, select=EXTERNAL, chance=self.chance, on_change=self._service_changed
         )
 
     async def run(self) -> None:
-        """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._services.run())
             await self._services.has_synced.wait()

@@ -155,7 +155,6 @@ class HostFunctions:
 
 
 def make_port_proxy(agent: Agent, machine: HostFunctions) -> PodPortProxy:
-    """Return the proxy to the ports of an agent's pods."""
     return PodPortProxy(
         world=agent.world,
         folders=agent.folders,
@@ -167,7 +166,6 @@ def make_port_proxy(agent: Agent, machine: HostFunctions) -> PodPortProxy:
 
 
 def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
-    """Return the app of an agent's API."""
     world, folders, pods = agent.world, agent.folders, agent.pods.cache
     return Kubelet(
         world=world,

@@ -37,8 +37,6 @@ SUCCESS: Mapping[str, Any] = {"metadata": {}, "status": "Success"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRequest:
-    """The query parameters of an exec or attach request."""
-
     command: tuple[str, ...] = ()
     stdin: bool = False
     stdout: bool = False
@@ -46,7 +44,6 @@ class StreamRequest:
     tty: bool = False
 
     def wants(self, output: int) -> bool:
-        """Return whether the client asked for an output."""
         return self.stdout if output == STDOUT else self.stderr and not self.tty
 
 
@@ -74,8 +71,6 @@ def choose_protocol(offered: list[str]) -> str | None:
 
 
 class ChannelSocket:
-    """A client's WebSocket as channels."""
-
     def __init__(self, receive: Receive, send: Send, protocol: str) -> None:
         self._receive = receive
         self._send = send
@@ -93,7 +88,6 @@ class ChannelSocket:
         await self.write(STDOUT if request.stdout else STDERR if request.wants(STDERR) else ERROR, b"")
 
     async def write(self, channel: int, data: bytes) -> None:
-        """Send data on one channel."""
         if self._is_text:
             text = f"{channel}{base64.b64encode(data).decode()}"
             await self._send({"type": "websocket.send", "text": text})

@@ -49,7 +49,6 @@ class VolumeUsage:
     _usage: dict[Path, _FolderUsage] = field(init=False, default_factory=dict)
 
     async def run(self) -> None:
-        """Measure until cancelled."""
         while True:
             await self.measure()
             await asyncio.sleep(VOLUME_PERIOD_SECONDS)
@@ -141,8 +140,6 @@ Containers = tuple[tuple[str, ProcessHandle], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A measurement and its time."""
-
     at: datetime
     moment: float
     measurement: Measurement
@@ -164,13 +161,11 @@ class Stats:
     _samples: deque[Sample] = field(init=False, default_factory=lambda: deque(maxlen=SAMPLES))
 
     async def run(self) -> None:
-        """Measure until cancelled."""
         while True:
             await self.sample()
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def sample(self) -> None:
-        """Measure once."""
         mine = tuple(pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name)
         # Not on the event loop: with many pods and processes it takes some milliseconds.
         self._samples.append(await self.blocking.run(partial(self._sample, mine)))

@@ -40,8 +40,6 @@ class ContainerNotFound(HostError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingServer:
-    """Serves the WebSockets of exec and attach."""
-
     world: Effects
     host: Host
     folders: Folders

@@ -26,8 +26,6 @@ File = tuple[str, bytes, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeContext:
-    """What the files of a pod's volumes are made from."""
-
     pod: Object
     sources: Sources
     # Its capacity is the value of a resource limit that is not set.

@@ -29,15 +29,12 @@ class VolumeReclaimer:
     queue: WorkQueue[Key] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set up the queue; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
 
     async def run(self) -> None:
-        """Work until cancelled."""
         await run(self.queue, self.reconcile, workers=1)
 
     def enqueue(self, volume: Object) -> None:
-        """Queue a volume if it has to be removed."""
         if is_removable(volume, self.root):
             self.queue.add(key_of(volume))
 

@@ -86,7 +86,6 @@ class TokenCache:
 
 
 def token_keys(pod: Object) -> Iterator[TokenKey]:
-    """Yield the keys of the tokens in a pod's volumes."""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if (wire := source.get("serviceAccountToken")) is not None:
@@ -94,7 +93,6 @@ def token_keys(pod: Object) -> Iterator[TokenKey]:
 
 
 def token_key(wire: Mapping[str, Any]) -> TokenKey:
-    """Return the key of the token that a source asks for."""
     return str(wire.get("audience") or ""), int(wire.get("expirationSeconds") or DEFAULT_SECONDS)
 
 
@@ -127,7 +125,6 @@ class SourceReader:
     _cache: dict[tuple[str, Reference], Object | None] = field(default_factory=dict)
 
     async def of(self, pod: Object) -> Sources:
-        """Read everything that a pod refers to."""
         data: dict[Reference, Mapping[str, bytes]] = {}
         binary: dict[Reference, frozenset[str]] = {}
         for reference in dict.fromkeys(references(pod)):
@@ -148,7 +145,6 @@ class SourceReader:
 
 
 async def read_sources(cluster: Cluster, pod: Object, tokens: TokenCache) -> Sources:
-    """Read everything that a pod refers to."""
     return await SourceReader(cluster=cluster, tokens=tokens).of(pod)
 
 

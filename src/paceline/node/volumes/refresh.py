@@ -20,8 +20,6 @@ PERIOD_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeRefresher:
-    """Updates the volumes of running pods periodically."""
-
     starter: Starter
     pods: Mapping[Key, Object]
 
