@@ -53,6 +53,7 @@ from paceline.apiserver.http_types import (
     WebSocketRejection,
     attach_warnings,
     deprecation_warnings,
+    error_response,
     status_response,
     with_warnings,
 )
@@ -69,6 +70,8 @@ MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
 # Index of the subresource in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/SUBRESOURCE.
 SUBRESOURCE = 6
+
+Handler = Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]
 
 __all__ = ["Nodes", "Server", "make_app"]
 
@@ -100,14 +103,13 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 class Api:
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._pods, self._sessions, self._proxies = PodHandler(server), ExecHandler(server), ProxyHandler(server)
+        self._sessions, self._proxies = ExecHandler(server), ProxyHandler(server)
         self._metrics, self._node_proxies = MetricsHandler(server), NodeProxyHandler(server)
         self._tracking = FieldTracker(server)
         reads, deletes = ReadHandler(server), DeleteHandler(server)
-        self._deletes = deletes
         admission = Admission(server.kinds, server.store)
         writes, by_accounts = WriteHandler(server, admission), WriteHandler(server, ServiceAccountAdmission(admission))
-        self._verbs: Mapping[str, Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]] = {
+        self._verbs: Mapping[str, Handler] = {
             "get": reads.get,
             "list": reads.list,
             "watch": self._watch,
@@ -123,7 +125,14 @@ class Api:
             "update": by_accounts.replace,
             "patch": by_accounts.patch,
         }
-        self._scales = ScaleHandler(server, writes)
+        scales, pods = ScaleHandler(server, writes), PodHandler(server)
+        self._subresources: Mapping[str, Handler] = {
+            "binding": pods.bind,
+            "eviction": deletes.evict,
+            "log": pods.log,
+            "scale": scales.serve,
+            "token": partial(request_token, server=server),
+        }
         self._crds = CrdReconciler(server, deletes)
         self._event_cache = EventCache()
         self._discovery = Discovery(server.kinds)
@@ -148,10 +157,8 @@ class Api:
                 return
             except ClientStalled:
                 await _cut_off(scope)
-            except StatusError as error:
-                await writer.send_response(status_response(error.status, warnings=error.warnings))
-            except PacelineError as error:
-                await writer.send_response(status_response(status_errors.status_of(error)))
+            except (StatusError, PacelineError) as error:
+                await writer.send_response(error_response(error))
         except Exception:
             log.exception("a request was not answered", extra={"method": scope["method"], "path": scope["path"]})
             await writer.send_response(status_response(status_errors.internal_error()))
@@ -162,7 +169,7 @@ class Api:
         scope: Scope,
         response: Stream | ProxiedResponse,
         receive: Receive,
-        writer: "ResponseWriter",
+        writer: ResponseWriter,
     ) -> None:
         """Send a stream for as long as its caller is authorized."""
         authorization = StreamAuthorization(self._server.gate, scope, request)
@@ -180,17 +187,15 @@ class Api:
         try:
             try:
                 request = self._request(scope)
-                passage = self._proxied(request, scope)
-                if not isinstance(passage, ProxiedResponse):
-                    raise status_errors.bad_request("a WebSocket leads to exec, attach and proxy only")
+                response = self._proxied(request, scope)
+                if not isinstance(response, ProxiedResponse):
+                    raise status_errors.bad_request("WebSockets are supported for exec, attach and proxy only")
                 with self._server.fairness.stream(request.caller):
                     authorization = StreamAuthorization(self._server.gate, scope, request)
-                    if not await authorization.run_while_valid(passage.run(receive, writer.pass_on)):
+                    if not await authorization.run_while_valid(response.run(receive, writer.pass_on)):
                         raise status_errors.unauthorized()
-            except StatusError as error:
-                await writer.send_response(status_response(error.status))
-            except PacelineError as error:
-                await writer.send_response(status_response(status_errors.status_of(error)))
+            except (StatusError, PacelineError) as error:
+                await writer.send_response(error_response(error))
         except Exception:
             log.exception("a WebSocket was not served", extra={"path": scope["path"]})
             await writer.send_response(status_response(status_errors.internal_error()))
@@ -202,16 +207,15 @@ class Api:
             if scope["method"] not in VERBS[HEALTH]:
                 raise status_errors.method_not_allowed()
             self._allow(request, HEALTH, "get")
-            return health(
-                request, self._server.store.failure, has_token=self._server.gate.knows(scope, request.headers)
-            )
-        if (through := self._proxied(request, scope)) is not None:
-            return through
+            has_token = self._server.gate.knows(scope, request.headers)
+            return health(request, self._server.store.failure, has_token=has_token)
+        if (proxied := self._proxied(request, scope)) is not None:
+            return proxied
         if scope["method"] in {"GET", "HEAD"}:
             return await self._route(request)
         # Without either header there is no body. A chunked body may have any size.
-        unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
-        size = int(request.headers.get("content-length") or unsaid)
+        default_size = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
+        size = int(request.headers.get("content-length") or default_size)
         with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
             if is_protobuf(request):
@@ -219,7 +223,6 @@ class Api:
             return await self._route(request)
 
     def _request(self, scope: Scope) -> HttpRequest:
-        """Return the authenticated request, without its body."""
         headers = _headers(scope)
         caller = self._server.gate.admit(scope, headers)
         return HttpRequest(
@@ -242,10 +245,8 @@ class Api:
             return None
         target = find_target(self._server.scheme, parts[:SUBRESOURCE])
         subresource = parts[SUBRESOURCE]
-        is_known = subresource in target.resource.subresources or (
-            subresource == "portforward" and target.resource.kind == "Pod"
-        )
-        if not is_known or (len(parts) > SUBRESOURCE + 1 and subresource != "proxy"):
+        served = {*target.resource.subresources, *({"portforward"} if target.resource.kind == "Pod" else ())}
+        if subresource not in served or (len(parts) > SUBRESOURCE + 1 and subresource != "proxy"):
             raise status_errors.no_such_path()
         target = replace(target, subresource=subresource)
         self._allow(request, subresource, _verb_of(request, target), target)
@@ -253,7 +254,6 @@ class Api:
         return opener.open(request, target, scope)
 
     def _allow(self, request: HttpRequest, route: str, verb: str, target: Target | None = None) -> None:
-        """Raise Forbidden if the caller is not authorized."""
         if self._server.gate.allows(request.caller, route, verb, target):
             return
         if target is None or request.caller.account is None:
@@ -279,10 +279,8 @@ class Api:
         verb = _verb_of(request, target)
         self._allow(request, route_of(target), verb, target)
         await self._crds.finish_earlier()
-        if target.subresource == "scale":
-            return await self._scales.serve(request, target)
-        if target.subresource in {"binding", "eviction", "log", "token"}:
-            return await self._special(request, target, verb)
+        if subresource := self._subresources.get(target.subresource):
+            return await subresource(request, target)
         if verb not in target.resource.verbs:
             raise status_errors.method_not_allowed()
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
@@ -310,19 +308,6 @@ class Api:
 
     async def _watch(self, request: HttpRequest, target: Target) -> Stream:
         return WatchStream(request, self._server, target, cache=self._event_cache)
-
-    async def _special(self, request: HttpRequest, target: Target, verb: str) -> HttpResponse | Stream:
-        match target.subresource, verb:
-            case "binding", "create":
-                return await self._pods.bind(request, target)
-            case "eviction", "create":
-                return await self._deletes.evict(request, target)
-            case "log", "get":
-                return await self._pods.log(request, target)
-            case "token", "create":
-                return await request_token(request, target, self._server)
-            case _:
-                raise status_errors.method_not_allowed()
 
 
 def _verb_of(request: HttpRequest, target: Target) -> str:

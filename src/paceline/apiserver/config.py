@@ -34,9 +34,7 @@ class Nodes(Protocol):
         """Proxy a request or an accepted WebSocket to the node agent, at the path in the scope's `raw_path`."""
         ...
 
-    async def stats(self) -> Object:
-        """Return the resource usage of the node and its pods."""
-        ...
+    async def stats(self) -> Object: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,5 +69,4 @@ class Server:
         return stored
 
     def read(self, target: Target) -> Object:
-        """Return the object of a target, or raise NotFound."""
         return read(self.find(target).value)

@@ -34,8 +34,6 @@ _SYSTEM = "system:"
 
 @dataclass(slots=True)
 class _Flow:
-    """The requests and streams of one caller."""
-
     name: str
     requests: int = 0
     streams: int = 0
@@ -49,8 +47,6 @@ Seat = _Flow | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:
-    """Limits for one caller."""
-
     requests: int
     streams: int
     body_bytes: int = BODY_BYTES
@@ -61,8 +57,6 @@ POD_LIMITS = FlowLimits(requests=POD_REQUESTS, streams=POD_STREAMS, body_bytes=P
 
 
 class Fairness:
-    """Enforces the limits."""
-
     def __init__(
         self, *, holder: FlowLimits = USER_LIMITS, pod: FlowLimits = POD_LIMITS, wait_seconds: float = WAIT_SECONDS
     ) -> None:
@@ -75,12 +69,9 @@ class Fairness:
         """Take a seat until `leave`; wait if there is none, and raise TooManyRequests after a while."""
         if _is_exempt(caller):
             return None
-        name, shares = self._limits_of(caller)
-        flow = self._flows.get(name)
-        if flow is None:
-            flow = self._flows[name] = _Flow(name)
-        if flow.requests >= shares.requests:
-            await self._wait(flow, shares, caller)
+        flow, limits = self._flow_of(caller)
+        if flow.requests >= limits.requests:
+            await self._wait(flow, limits, caller)
         else:
             flow.requests += 1
         return flow
@@ -97,10 +88,9 @@ class Fairness:
         if _is_exempt(caller):
             yield
             return
-        name, shares = self._limits_of(caller)
-        flow = self._flows.setdefault(name, _Flow(name))
-        if flow.streams >= shares.streams:
-            raise too_many(f"{caller.name} has {shares.streams} streams open; close one first", RETRY_SECONDS)
+        flow, limits = self._flow_of(caller)
+        if flow.streams >= limits.streams:
+            raise too_many(f"{caller.name} has {limits.streams} streams open; close one first", RETRY_SECONDS)
         flow.streams += 1
         try:
             yield
@@ -114,9 +104,8 @@ class Fairness:
         if size <= SMALL_BODY_BYTES or _is_exempt(caller):
             yield
             return
-        name, shares = self._limits_of(caller)
-        flow = self._flows.setdefault(name, _Flow(name))
-        if flow.body_bytes + size > shares.body_bytes or self._body_bytes + size > ALL_BODY_BYTES:
+        flow, limits = self._flow_of(caller)
+        if flow.body_bytes + size > limits.body_bytes or self._body_bytes + size > ALL_BODY_BYTES:
             raise too_many("too many large requests are under way", RETRY_SECONDS)
         flow.body_bytes += size
         self._body_bytes += size
@@ -126,17 +115,15 @@ class Fairness:
             flow.body_bytes -= size
             self._body_bytes -= size
 
-    def _limits_of(self, caller: Caller) -> tuple[str, FlowLimits]:
-        extra = caller.account.extra if caller.account else ()
-        for key, value in extra:
-            if key == POD_UID:
-                return value, self._pod
-        return caller.name, self._holder
+    def _flow_of(self, caller: Caller) -> tuple[_Flow, FlowLimits]:
+        extra = dict(caller.account.extra) if caller.account else {}
+        name, limits = (extra[POD_UID], self._pod) if POD_UID in extra else (caller.name, self._holder)
+        # Most callers have a flow already.
+        return self._flows.get(name) or self._flows.setdefault(name, _Flow(name)), limits
 
-    async def _wait(self, flow: _Flow, shares: FlowLimits, caller: Caller) -> None:
-        """Wait for the seat of another request."""
-        message = f"{caller.name} has {shares.requests} requests under way"
-        if len(flow.waiting) >= shares.requests:
+    async def _wait(self, flow: _Flow, limits: FlowLimits, caller: Caller) -> None:
+        message = f"{caller.name} has {limits.requests} requests under way"
+        if len(flow.waiting) >= limits.requests:
             raise too_many(f"{message} and as many waiting", RETRY_SECONDS)
         seat = asyncio.get_running_loop().create_future()
         flow.waiting.append(seat)

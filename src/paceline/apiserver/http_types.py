@@ -11,6 +11,7 @@ import orjson
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, no_warnings
 from paceline.apiserver.status_errors import Status, StatusError
+from paceline.errors import PacelineError
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -29,6 +30,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 Write = Callable[[bytes], Awaitable[None]]
+Warnings = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +54,6 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """An authenticated request."""
-
     method: str
     path: str
     # Parts of the path, decoded separately, so that an encoded slash stays inside its part.
@@ -71,15 +71,13 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """A complete response."""
-
     code: int = 200
     body: bytes
     # Parts after the body, created when they are sent, and their total size.
     tail: Iterable[bytes] = ()
     tail_bytes: int = 0
     content_type: str = JSON
-    warnings: tuple[str, ...] = ()
+    warnings: Warnings = ()
     headers: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -113,16 +111,16 @@ class ProxiedResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The query options of a write."""
-
     dry_run: bool = False
     # Strict rejects unknown fields, Warn drops them with a warning, Ignore drops them.
     validation: str = "Warn"
     # Apply takes over fields of other managers.
     force: bool = False
+    # Size of the request's body, which determines where the work runs.
+    size: int = 0
 
 
-def object_response(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> HttpResponse:
+def object_response(obj: Object, *, code: int = 200, warnings: Warnings = ()) -> HttpResponse:
     return HttpResponse(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
@@ -133,12 +131,18 @@ def success_response(fields: Object, *, code: int = 200) -> HttpResponse:
     )
 
 
-def status_response(status: Status, *, warnings: tuple[str, ...] = ()) -> HttpResponse:
+def status_response(status: Status, *, warnings: Warnings = ()) -> HttpResponse:
     if status.plain:
         return HttpResponse(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
     seconds = (status.details or {}).get("retryAfterSeconds") if status.code == TOO_MANY else None
     headers = () if seconds is None else (("retry-after", str(seconds)),)
     return replace(object_response(status.to_wire(), code=status.code, warnings=warnings), headers=headers)
+
+
+def error_response(error: StatusError | PacelineError) -> HttpResponse:
+    if isinstance(error, StatusError):
+        return status_response(error.status, warnings=error.warnings)
+    return status_response(Status(code=error.code, reason=error.reason, message=str(error)))
 
 
 def deprecation_warnings(resource: Resource) -> tuple[str, ...]:
@@ -203,12 +207,10 @@ class ResponseWriter:
         await self.end()
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send an ASGI message of a proxied response."""
         self._started = self._is_proxied = True
         await self._send(message)
 
     async def send_chunk(self, content_type: str, chunk: bytes) -> None:
-        """Send a chunk of a stream."""
         if not self._started:
             await self._head(200, content_type, [])
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -244,7 +246,6 @@ class WebSocketRejection:
             await self._send({"type": "websocket.http.response.body", "body": response.body})
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send an ASGI message of a proxied response."""
         self._started = True
         await self._send(message)
 

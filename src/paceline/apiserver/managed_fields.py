@@ -113,8 +113,6 @@ def _as_sent(new: Object, sent: Object | None, target: Target) -> Object:
 
 
 class FieldTracker:
-    """Updates the managed fields of objects."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 

@@ -44,17 +44,11 @@ def split_managed_fields(obj: Object) -> tuple[Object, Any]:
 
 
 def restore_managed_fields(obj: Object, entries: Any) -> None:
-    """Put the managed fields back in place."""
     if entries:
         obj["metadata"]["managedFields"] = entries
 
 
-def dumps(obj: Object) -> bytes:
-    return orjson.dumps(obj)
-
-
 def write(obj: Object, revision: int | str) -> bytes:
-    """Encode an object with a resourceVersion."""
     return orjson.dumps({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
 
 
@@ -198,7 +192,6 @@ def _body(obj: Object, resource: Resource) -> Object:
 
 
 def is_same(old: Object, new: Object) -> bool:
-    """Return whether a write changes nothing."""
     old_object, new_object = _unversioned(old), _unversioned(new)
     # In Python, true == 1 == 1.0; in JSON these differ.
     return old_object == new_object and _encoded(old_object) == _encoded(new_object)
@@ -222,6 +215,5 @@ def in_version(resource: Resource, value: bytes) -> bytes:
 
 
 def lookup(store: Store, resource: Resource | None, namespace: str, name: str) -> Object | None:
-    """Return an object of a resource, or None."""
     stored = store.get(key_for(resource, namespace, name)) if resource else None
     return read(stored.value) if stored else None

@@ -60,7 +60,6 @@ def prefix_for(resource: Resource, namespace: str = "") -> str:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return namespace and name of a key."""
     _, namespace, name = key.rsplit("/", 2)
     return ("" if namespace == CLUSTER else namespace), name
 
@@ -82,28 +81,28 @@ def split_path(raw: bytes) -> tuple[str, ...]:
 
 def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
     """Return the target of a path below /api or /apis, or raise NotFound."""
-    group, version, resource_parts = _root(parts)
+    group, version, rest_parts = _root(parts)
     namespace = ""
-    if len(resource_parts) > 2 and resource_parts[:2] == ("namespaces", ""):
+    if len(rest_parts) > 2 and rest_parts[:2] == ("namespaces", ""):
         # An empty namespace means all namespaces.
-        resource_parts = resource_parts[2:]
-    if "" in resource_parts:
+        rest_parts = rest_parts[2:]
+    if "" in rest_parts:
         raise no_such_path()
     # /namespaces/NAME and its subresources are about the namespace itself.
     if (
-        len(resource_parts) > 2
-        and resource_parts[0] == "namespaces"
-        and not _is_namespace_subresource(scheme, version, resource_parts, group=group)
+        len(rest_parts) > 2
+        and rest_parts[0] == "namespaces"
+        and not _is_namespace_subresource(scheme, version, rest_parts, group=group)
     ):
-        namespace, resource_parts = resource_parts[1], resource_parts[2:]
-    resource = scheme.find(group, version, resource_parts[0]) if resource_parts else None
+        namespace, rest_parts = rest_parts[1], rest_parts[2:]
+    resource = scheme.find(group, version, rest_parts[0]) if rest_parts else None
     if resource is None and group and not _is_builtin_group(scheme, group, version):
         raise page_not_found()
     # The path after a proxy belongs to the pod.
-    is_too_long = len(resource_parts) > 3 and resource_parts[2] != PROXY
+    is_too_long = len(rest_parts) > 3 and rest_parts[2] != PROXY
     if resource is None or is_too_long or (namespace and not resource.namespaced):
         raise no_such_path()
-    name, subresource = (*resource_parts[1:], "", "")[:2]
+    name, subresource = (*rest_parts[1:], "", "")[:2]
     if name and resource.namespaced and not namespace:
         raise no_such_path()
     _check_names(namespace, name)
@@ -113,13 +112,10 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
 
 
 def _check_names(namespace: str, name: str) -> None:
-    """Reject names that no object can have."""
     if "/" in namespace or "/" in name:
         raise no_such_path()
-    if name in {".", ".."}:
-        raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
-    if "%" in name:
-        raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
+    if name in {".", ".."} or "%" in name:
+        raise bad_request(f'the name "{name}" is invalid: it must not be . or .. and must not contain %')
 
 
 def _is_builtin_group(scheme: Scheme, group: str, version: str) -> bool:
@@ -134,11 +130,6 @@ def _root(parts: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
     raise no_such_path()
 
 
-def _is_namespace_subresource(scheme: Scheme, version: str, resource_parts: tuple[str, ...], *, group: str) -> bool:
+def _is_namespace_subresource(scheme: Scheme, version: str, rest_parts: tuple[str, ...], *, group: str) -> bool:
     namespaces = scheme.find("", version, "namespaces")
-    return (
-        not group
-        and len(resource_parts) == 3
-        and namespaces is not None
-        and resource_parts[2] in namespaces.subresources
-    )
+    return not group and len(rest_parts) == 3 and namespaces is not None and rest_parts[2] in namespaces.subresources

@@ -46,7 +46,6 @@ ROUTES = frozenset(
 
 
 def route_of(target: Target) -> str:
-    """Return the type of a target's path."""
     return target.subresource or (OBJECT if target.name else COLLECTION)
 
 

@@ -42,8 +42,6 @@ def count_in_slice(sizes: Sequence[int], most: int) -> int:
 
 
 class InlineExecutor:
-    """Runs everything at once."""
-
     async def run(self, call: Callable[[], T]) -> T:
         return call()
 

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.apimachinery.field_errors import FieldFault, Problem
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
-from paceline.errors import Fault, PacelineError
+from paceline.errors import Fault
 
 _MAX_SHOWN = 500
 
@@ -29,8 +29,6 @@ _WITHOUT_HINT = (Problem.DUPLICATE,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A Status object with status Failure."""
-
     code: int
     reason: str
     message: str
@@ -131,7 +129,6 @@ def conflict(kind: str, name: str, reason: str, *, group: str = "") -> StatusErr
 
 
 def apply_conflict(message: str, causes: Iterable[Object]) -> StatusError:
-    """Return Conflict for fields that another manager owns."""
     return _error(409, "Conflict", message, {"causes": list(causes)})
 
 
@@ -156,7 +153,6 @@ def unsupported_media_type(accepted: str) -> StatusError:
 
 
 def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -> StatusError:
-    """Return Invalid with a cause for every fault."""
     causes = [_cause(fault) for fault in faults]
     lines = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
     listed = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
@@ -173,7 +169,6 @@ def invalid_patch(reason: str) -> StatusError:
 
 
 def too_many(message: str, seconds: int) -> StatusError:
-    """Return TooManyRequests with the seconds after which to try again."""
     return _error(429, "TooManyRequests", message, {"retryAfterSeconds": seconds})
 
 
@@ -191,10 +186,6 @@ def revision_too_large(requested: int, current: int) -> StatusError:
     message = f"Timeout: Too large resource version: {requested}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return _error(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
-
-
-def status_of(error: PacelineError) -> Status:
-    return Status(code=error.code, reason=error.reason, message=str(error))
 
 
 def _cause(fault: Fault) -> Object:

@@ -30,12 +30,12 @@ class HighWaterMark:
 def read_mark(path: Path) -> HighWaterMark:
     """Read a mark; a missing or damaged one marks nothing."""
     try:
-        words = path.read_bytes()[:MARK_BYTES].split()
+        fields = path.read_bytes()[:MARK_BYTES].split()
     except FileNotFoundError:
-        words = []
-    if not words or not words[0].isdigit():
+        fields = []
+    if not fields or not fields[0].isdigit():
         return HighWaterMark()
-    return HighWaterMark(revision=int(words[0]), trail=words[1].decode(errors="replace") if len(words) > 1 else "")
+    return HighWaterMark(revision=int(fields[0]), trail=fields[1].decode(errors="replace") if len(fields) > 1 else "")
 
 
 def write_mark(fd: int, mark: HighWaterMark) -> None:

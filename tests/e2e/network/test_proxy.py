@@ -150,4 +150,4 @@ def test_port_forward_says_that_it_is_not_offered(home: Embedded, port: int) -> 
     told = home.kubectl("port-forward", "pod/web", f":{port}", seconds=SECONDS)
 
     assert told.code == 1
-    assert "port-forward is not offered here" in told.err
+    assert "port-forward is not supported" in told.err

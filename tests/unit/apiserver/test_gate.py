@@ -160,7 +160,7 @@ async def test_who_is_refused_learns_what_to_use(client):
 async def test_a_body_that_is_larger_than_it_was_said_to_be_is_refused(client):
     said = await client.send("POST", CONFIG_MAPS, b"x" * (MAX_BODY_BYTES + 1))
 
-    assert (said.code, said.message) == (413, "Request entity too large: limit is 3145728")
+    assert (said.code, said.message) == (413, "the body of a request may have 3145728 bytes")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
@@ -195,9 +195,9 @@ async def test_a_websocket_passes_the_same_gate_and_is_told_why_not(client):
         refused[name] = (head["status"], json.loads(body["body"])["message"])
 
     assert refused == {
-        "good": (400, "a WebSocket leads to exec, attach and proxy only"),
+        "good": (400, "WebSockets are supported for exec, attach and proxy only"),
         "foreign": (403, f"web pages may not ask for this; {USE_INSTEAD}"),
-        "of a library": (400, "a WebSocket leads to exec, attach and proxy only"),
+        "of a library": (400, "WebSockets are supported for exec, attach and proxy only"),
         "of a page": (403, f"web pages may not ask for this; {USE_INSTEAD}"),
         "nobody": (401, "Unauthorized"),
         "bad token": (401, "Unauthorized"),

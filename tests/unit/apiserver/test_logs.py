@@ -45,7 +45,7 @@ UNREADABLE = {
     "no number": ({"tailLines": "abc"}, 'tailLines must be an integer, not "abc"'),
     "no time": (
         {"sinceTime": "abc"},
-        "sinceTime must be a time like 2030-01-31T12:00:00Z, not abc",
+        "sinceTime must be like 2030-01-31T12:00:00Z, not abc",
     ),
     "no such container": ({"container": "zz"}, "container zz is not valid for pod p"),
 }

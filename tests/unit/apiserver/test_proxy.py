@@ -39,7 +39,7 @@ WRONG = {
     "no such pod": ("no", 404, 'pods "no" not found'),
     "too many parts": ("a:b:c:d", 400, 'invalid pod request "a:b:c:d"'),
     "a scheme that is none": ("ftp:p:80", 400, 'invalid pod request "ftp:p:80"'),
-    "a pod without a node": ("waits", 400, "address not allowed"),
+    "a pod without a node": ("waits", 400, "pod waits is not scheduled yet"),
     "a port beyond all": ("p:70000", 400, "pod p has no port '70000': give a number or a containerPort's name"),
     "a port that is none": ("p:-1", 400, "pod p has no port '-1': give a number or a containerPort's name"),
 }
@@ -203,7 +203,7 @@ async def test_a_service_leads_to_a_ready_pod(there, nodes, name):
 
 
 NO_WAY = {
-    "a port it has not": ("s:82", [address("p")], 'no service port 82 found for service "s"'),
+    "a port it has not": ("s:82", [address("p")], 'service "s" has no port 82'),
     "nobody is ready": ("s:web", [], 'no endpoints available for service "s"'),
     "an address of no pod": ("s:web", [{"ip": "10.1.1.1"}], 'no endpoints available for service "s"'),
     "a pod of another namespace": ("s:web", [address("p", "other")], 'no endpoints available for service "s"'),

@@ -270,7 +270,7 @@ async def test_an_exact_list_that_is_too_old_has_expired(client, store):
     said = await client.get(CONFIG_MAPS, resourceVersion=revision, resourceVersionMatch="Exact")
 
     assert (said.code, said.json["reason"]) == (410, "Expired")
-    assert said.message == "The resourceVersion for the provided list is too old."
+    assert said.message == "the resourceVersion of the list is too old; list again"
 
 
 # The words are those of a real kube-apiserver.
@@ -311,7 +311,7 @@ ASKED_BADLY = {
     "a timeout that is no number": ({"timeoutSeconds": "x"}, 400, 'timeoutSeconds must be an integer, not "x"'),
     "a token of another sort": ({"continue": "e30"}, 400, "server does not recognize this encoded version"),
     "a token without a number": ({"continue": continue_token(rv=True)}, 400, "continue key is not valid"),
-    "a token of a time to come": ({"continue": continue_token(rv=10**18)}, 410, "continue parameter is too old"),
+    "a token of a time to come": ({"continue": continue_token(rv=10**18)}, 410, "continue token is too old"),
 }
 
 

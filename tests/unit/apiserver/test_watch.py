@@ -385,13 +385,11 @@ def test_a_line_is_written_once_for_all_who_follow():
     record = Record(revision=5, key="/core/configmaps/default/x", op=Op.REPLACE, value=value, created=1)
     resource = full_scheme().find("", "v1", "configmaps")
 
-    first, second = (
-        cache.one(record, b"MODIFIED", representation=Representation.OBJECT, resource=resource) for _ in range(2)
-    )
+    first, second = (cache.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource) for _ in range(2))
 
     assert first is second
-    assert cache.one(record, b"ADDED", representation=Representation.OBJECT, resource=resource) != first
-    assert b'"data"' not in cache.one(record, b"MODIFIED", representation=Representation.METADATA, resource=resource)
+    assert cache.one(record, b"ADDED", form=Representation.OBJECT, resource=resource) != first
+    assert b'"data"' not in cache.one(record, b"MODIFIED", form=Representation.METADATA, resource=resource)
 
 
 def test_lines_that_are_kept_are_bounded(monkeypatch):
@@ -400,6 +398,6 @@ def test_lines_that_are_kept_are_bounded(monkeypatch):
     resource = full_scheme().find("", "v1", "configmaps")
     for revision in range(100):
         record = Record(revision=revision, key="/core/configmaps/default/x", op=Op.REPLACE, value=b"{}", created=1)
-        cache.one(record, b"MODIFIED", representation=Representation.OBJECT, resource=resource)
+        cache.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource)
 
     assert sum(map(len, cache._lines.values())) <= 1000

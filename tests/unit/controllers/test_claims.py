@@ -200,7 +200,7 @@ def test_a_claim_does_not_grow_where_its_class_does_not_allow_it():
         await place.claim(storageClassName="fast")
         await place.phase(CLAIMS, "data", "Bound")
         bigger = {"spec": {"resources": {"requests": {"storage": "7Gi"}}}}
-        with pytest.raises(Forbidden, match="the storageclass that provisions the pvc must support resize"):
+        with pytest.raises(Forbidden, match="StorageClass does not allow volume expansion"):
             await place.cluster.patch(CLAIMS, ("default", "data"), bigger)
 
     play(story)

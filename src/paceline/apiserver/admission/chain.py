@@ -94,7 +94,6 @@ class Admission:
         return definition_faults(obj)
 
     def check_status(self, resource: Resource, obj: Object) -> None:
-        """Raise Invalid if the new status breaks the schema."""
         if struct := struct_name(resource):
             complete(obj, struct)
         else:
@@ -123,7 +122,6 @@ def struct_name(resource: Resource) -> str:
 
 
 def reject_unknown_fields(resource: Resource, warnings: tuple[str, ...]) -> None:
-    """Raise BadRequest because of unknown or duplicate fields."""
     raise bad_request(f"{resource.kind}: strict decoding error: {', '.join(warnings)}")
 
 

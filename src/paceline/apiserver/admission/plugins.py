@@ -19,7 +19,6 @@ from paceline.errors import Fault
 from paceline.store.store import Store
 
 _ACCOUNT = "default"
-_POLICY = "string value of PreemptionPolicy"
 CurrentScheme = Callable[[], Scheme]
 
 
@@ -88,11 +87,9 @@ class AdmissionPlugins:
         if subdomain_problem(name):
             # The validation of pods reports this.
             return
-        reason = f'service account "{namespace}/{name}" not found'
-        raise forbidden(resource, name_of(pod), reason)
+        raise forbidden(resource, name_of(pod), f'service account "{namespace}/{name}" not found')
 
     def _set_priority(self, resource: Resource, pod: Object) -> None:
-        """Set the priority of a new pod from its PriorityClass."""
         spec = pod["spec"]
         name = spec.get("priorityClassName")
         chosen: Object | None
@@ -101,22 +98,18 @@ class AdmissionPlugins:
             if chosen is None:
                 raise forbidden(resource, name_of(pod), f"no PriorityClass with name {name} was found")
         else:
-            usual = [
-                priority_class
-                for priority_class in self._all("scheduling.k8s.io", "priorityclasses")
-                if priority_class.get("globalDefault")
-            ]
-            chosen = min(usual, key=lambda priority_class: int(priority_class.get("value") or 0), default=None)
+            classes = self._all("scheduling.k8s.io", "priorityclasses")
+            defaults = (priority_class for priority_class in classes if priority_class.get("globalDefault"))
+            chosen = min(defaults, key=lambda priority_class: int(priority_class.get("value") or 0), default=None)
             if chosen is not None and "priority" not in spec:
                 spec["priorityClassName"] = name_of(chosen)
-        wanted: Object = {
+        computed: Object = {
             "priority": (chosen or {}).get("value") or 0,
             "preemptionPolicy": (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority",
         }
-        for part, description in (("priority", "integer value of priority"), ("preemptionPolicy", _POLICY)):
-            if spec.setdefault(part, wanted[part]) != wanted[part]:
-                computed = f"priority admission controller computed {wanted[part]} from the given PriorityClass name"
-                reason = f"the {description} ({spec[part]}) must not be provided in pod spec; {computed}"
+        for part in ("priority", "preemptionPolicy"):
+            if spec.setdefault(part, computed[part]) != computed[part]:
+                reason = f"{part} must not be {spec[part]}; the PriorityClass sets it to {computed[part]}"
                 raise forbidden(resource, name_of(pod), reason)
 
     def _set_storage_class(self, claim: Object) -> None:
@@ -124,13 +117,9 @@ class AdmissionPlugins:
         spec = claim["spec"]
         if "storageClassName" in spec:
             return
-        usual = [
-            storage_class
-            for storage_class in self._all("storage.k8s.io", "storageclasses")
-            if is_default_class(storage_class)
-        ]
-        if usual:
-            newest = max(usual, key=lambda storage_class: str(storage_class["metadata"].get("creationTimestamp")))
+        defaults = list(filter(is_default_class, self._all("storage.k8s.io", "storageclasses")))
+        if defaults:
+            newest = max(defaults, key=lambda storage_class: str(storage_class["metadata"].get("creationTimestamp")))
             spec["storageClassName"] = name_of(newest)
 
     def _check_expansion(self, resource: Resource, claim: Object, old: Object) -> None:
@@ -141,8 +130,7 @@ class AdmissionPlugins:
             return
         chosen = self._find("storage.k8s.io", "storageclasses", str(claim["spec"].get("storageClassName") or ""))
         if not (chosen or {}).get("allowVolumeExpansion"):
-            reason = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
-            raise forbidden(resource, name_of(claim), f"{reason} support resize")
+            raise forbidden(resource, name_of(claim), "its StorageClass does not allow volume expansion")
 
     def _find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Object | None:
         return lookup(self.store, self.scheme().find(group, "v1", plural), namespace, name)

@@ -53,7 +53,6 @@ class ClientDisconnected(Exception):
 
 
 def hash_token(token: str) -> str:
-    """Return the form in which a token is stored."""
     return sha256(token.encode()).hexdigest()
 
 
@@ -71,7 +70,6 @@ def split(url: str) -> SplitResult:
 
 
 def raw_path(scope: Scope) -> str:
-    """Return the path as it was sent, without its query."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.decode("latin-1").partition("?")[0]
 
@@ -82,10 +80,6 @@ def proxied_target(path: str) -> tuple[str, ...]:
     return proxied_object(rewritten[0] if rewritten else path)
 
 
-def no_account(_token: str) -> Caller | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
     """Authenticates requests. `tokens` maps the hash of a token to the name of its user."""
@@ -93,7 +87,7 @@ class Authenticator:
     tokens: Mapping[str, str]
     hosts: frozenset[str]
     # Returns the caller of a service account token; None if it is invalid.
-    account: Callable[[str], Caller | None] = no_account
+    account: Callable[[str], Caller | None] = lambda _token: None
 
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         """Return the caller, or raise a StatusError."""
@@ -127,7 +121,7 @@ class Authenticator:
         if not (length.isascii() and length.isdigit()):
             raise bad_request(f"Content-Length must be a number, not {length!r}")
         if len(length) > 10 or int(length) > MAX_BODY_BYTES:
-            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+            raise too_large(f"the body of a request may have {MAX_BODY_BYTES} bytes")
 
     def _check_host(self, scope: Scope) -> None:
         # Against DNS rebinding: such a page sends its own host name.
@@ -199,25 +193,22 @@ async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes
     """Return the body; raise StatusError if it is too large or arrives too slowly."""
     try:
         async with asyncio.timeout(seconds):
-            return await _read_body(receive)
+            body = bytearray()
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnected
+                body += message.get("body", b"")
+                _check_size(len(body))
+                if not message.get("more_body", False):
+                    return bytes(body)
     except TimeoutError as error:
         raise request_timeout(f"the body of the request did not arrive within {seconds:g} seconds") from error
 
 
-async def _read_body(receive: Receive) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnected
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+def _check_size(size: int) -> None:
+    if size > MAX_BODY_BYTES:
+        raise too_large(f"the body of a request may have {MAX_BODY_BYTES} bytes")
 
 
 # Streams end within five seconds after the authorization is lost; a check takes about 10 µs.
@@ -240,9 +231,7 @@ class StreamAuthorization:
 
     async def wait_until_expired(self) -> None:
         """Return when the token expired, or the account is gone or changed (the client may reconnect)."""
-        while True:
-            if not self._is_welcome():
-                return
+        while self._is_valid():  # noqa: ASYNC110 - nothing announces an expiry
             await asyncio.sleep(CHECK_SECONDS)
 
     async def run_while_valid(self, work: Awaitable[None]) -> bool:
@@ -261,7 +250,7 @@ class StreamAuthorization:
             raise error
         return True
 
-    def _is_welcome(self) -> bool:
+    def _is_valid(self) -> bool:
         try:
             return self._gate.admit(self._scope, self._headers).account == self._account
         except StatusError:

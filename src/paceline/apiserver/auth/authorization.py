@@ -65,14 +65,10 @@ def is_allowed(account: Account, attributes: AuthzAttributes) -> bool:
         return account.may_write and attributes.plural in {"pods", "services"}
     if attributes.verb in READ_VERBS:
         return attributes.subresource in _READABLE_SUBRESOURCES and (
-            attributes.is_custom or attributes.plural in _of(READABLE, attributes.group)
+            attributes.is_custom or attributes.plural in READABLE.get(attributes.group, ())
         )
-    is_writable = attributes.is_custom or attributes.plural in _of(WRITABLE, attributes.group)
+    is_writable = attributes.is_custom or attributes.plural in WRITABLE.get(attributes.group, ())
     return account.may_write and is_writable and attributes.subresource in _WRITABLE_SUBRESOURCES
-
-
-def _of(table: Mapping[str, frozenset[str]], group: str) -> frozenset[str]:
-    return table.get(group, frozenset())
 
 
 def denial_message(name: str, attributes: AuthzAttributes) -> str:

@@ -36,8 +36,6 @@ _HEAD = urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountTokens:
-    """Signs and verifies tokens."""
-
     # The signing key of this server.
     key: bytes
     store: Store
@@ -63,7 +61,6 @@ class AccountTokens:
         return self._caller(claims, now)
 
     def find(self, plural: str, namespace: str, name: str) -> Object | None:
-        """Return a core object in a namespace, or None."""
         return lookup(self.store, self.scheme().find("", "v1", plural), namespace, name)
 
     def _caller(self, claims: Mapping[str, Any], now: datetime) -> Caller | None:

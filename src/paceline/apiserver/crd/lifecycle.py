@@ -117,9 +117,8 @@ class CrdReconciler:
 
     async def _store(self, definition: Object) -> None:
         revision = int(definition["metadata"]["resourceVersion"])
-        await self._server.store.replace(
-            _key(definition), partial(object_strategy.write, definition), expected=revision
-        )
+        render = partial(object_strategy.write, definition)
+        await self._server.store.replace(_key(definition), render, expected=revision)
 
 
 def _key(definition: Object) -> str:

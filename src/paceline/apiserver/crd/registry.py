@@ -63,7 +63,6 @@ class LiveKinds:
 
     @property
     def scheme(self) -> Scheme:
-        """The resources served now."""
         # A write is published before it is acknowledged, so the next request is served accordingly.
         if self._watch is None or self._watch.oldest is not None or self._watch.is_over:
             self._refresh()

@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -36,24 +36,24 @@ class Validator(Protocol):
 
 def compile_schema(schema: Any, formats: Formats | None = None) -> Validator:
     """Return the validator of a schema; raise ValueError if the schema is invalid."""
-    validator: Validator = _draft7()(schema, validate_formats=True, formats=formats)
-    return validator
-
-
-@cache
-def _draft7() -> Callable[..., Validator]:
-    validator: Callable[..., Validator] = import_module("jsonschema_rs").Draft7Validator
-    return validator
+    # Imported on first use: a cluster without custom resources does not need it.
+    draft7: Callable[..., Validator] = import_module("jsonschema_rs").Draft7Validator
+    return draft7(schema, validate_formats=True, formats=formats)
 
 
 # A hostile object may have millions.
 MAX_FAULTS = 50
+NOTHING: Mapping[str, Any] = {}
 
-_FORMATS = {
-    "byte": "must be base64",
-    "date-time": "must be a time like 2030-01-31T12:00:00Z",
-    "quantity": RULE,
+_JSON_TYPES: Mapping[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
 }
+_FORMATS = {"byte": "must be base64", "date-time": "must be a time like 2030-01-31T12:00:00Z", "quantity": RULE}
 # Kubernetes' path for an error that is not about a single field.
 _NO_FIELD = "<nil>"
 # Messages, in Kubernetes' form.
@@ -79,13 +79,9 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-def _is_uuid(text: str) -> bool:
-    return _UUID.fullmatch(text) is not None
-
-
 _UUID = re.compile(r"[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}")
 # Formats of Kubernetes that the validator does not support.
-_EXTRA_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": _is_uuid}
+_EXTRA_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": lambda text: _UUID.fullmatch(text) is not None}
 
 
 class Validators:
@@ -96,7 +92,6 @@ class Validators:
         self._validators = ByKind(self._compiled)
 
     def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
-        """Return every violation of the schema."""
         validator = self._validators.of(resource)
         if validator.is_valid(obj):
             return ()
@@ -111,10 +106,10 @@ class Validators:
         parts: list[Mapping[str, Any]] = [resource.schema]
         if META in self._components:
             parts.append({"properties": {"metadata": {"$ref": REF + META}}})
-        schema = as_json_schema({"allOf": parts}, self._components)
-        return compile_schema(
-            without_unsupported_patterns(schema) if resource.is_structural else schema, _EXTRA_FORMATS
-        )
+        schema: Any = as_json_schema({"allOf": parts}, self._components)
+        if resource.is_structural:
+            schema = without_unsupported_patterns(schema)
+        return compile_schema(schema, _EXTRA_FORMATS)
 
 
 def faults_of(error: ValidationError, *, is_custom: bool = False) -> Iterator[FieldFault]:
@@ -202,25 +197,10 @@ def _advice(types: list[str], value: Any) -> str:
 
 
 def json_type_of(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return _JSON_TYPES.get(type(value), "object")
 
 
 def without_unsupported_patterns(schema: Any) -> Any:
-    """Return a schema without the patterns that the validator does not support."""
     if isinstance(schema, list):
         return [without_unsupported_patterns(inner) for inner in schema]
     if not isinstance(schema, Mapping):
@@ -240,11 +220,7 @@ def _is_supported(pattern: str) -> bool:
     return True
 
 
-NOTHING: Mapping[str, Any] = {}
-
-
 def definition_faults(obj: Object) -> tuple[Fault, ...]:
-    """Return the errors in the schemas of a definition."""
     versions = crd.versions_of(obj)
     faults: list[Fault] = []
     for index, version in enumerate(versions):
@@ -258,7 +234,8 @@ def _faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
     try:
         _validator(schema)
     except ValueError as error:
-        yield invalid(path, "schema", f"cannot be used: {_first_line(error)}")
+        problem = str(error).partition("\n")[0]
+        yield invalid(path, "schema", f"cannot be used: {problem}")
         return
     yield from _default_faults(schema, path)
 
@@ -288,7 +265,3 @@ def _default_fault(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 def _validator(schema: Mapping[str, Any]) -> Validator:
     return compile_schema(without_unsupported_patterns(as_json_schema(schema, NOTHING)))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -10,7 +10,7 @@ import orjson
 from paceline.apimachinery.builtin.validation.builtin import events_v1_faults
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
-from paceline.apiserver.encoding.request_body import duplicate_fields
+from paceline.apiserver.encoding.request_body import duplicate_warnings
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, Stream, Write, attach_warnings
 from paceline.apiserver.paths import ServedFields, Target
 from paceline.apiserver.slicing import offload
@@ -28,9 +28,9 @@ _TO_CORE = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_FROM_CORE = {there: here for here, there in _TO_CORE.items()}
+_FROM_CORE = {core: ours for ours, core in _TO_CORE.items()}
 _SERVED_FIELDS = ServedFields(
-    api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _FROM_CORE.items()}
+    api_version=_VERSION, names={f"f:{core}": f"f:{ours}" for core, ours in _FROM_CORE.items()}
 )
 # Kubernetes omits these if empty, but core/v1 always has them.
 _OMITTED = ("reportingController", "reportingInstance")
@@ -68,7 +68,6 @@ def _strict(core: Resource) -> Resource:
 
 
 def _converted_status(status: Status) -> Status:
-    """Return a status that names this group."""
     details = status.details
     if not details or details.get("kind") != "events":
         return status
@@ -142,10 +141,9 @@ def _duplicate_warnings(request: HttpRequest) -> tuple[str, ...]:
     if request.method not in {"POST", "PUT"} or request.query.get("fieldValidation") == "Ignore":
         return ()
     try:
-        paths = duplicate_fields(request.body, orjson.loads(request.body))
+        return duplicate_warnings(request.body, orjson.loads(request.body))
     except orjson.JSONDecodeError:
         return ()
-    return tuple(f'duplicate field "{path}"' for path in paths)
 
 
 def _to_core(obj: Mapping[str, Any]) -> Object:

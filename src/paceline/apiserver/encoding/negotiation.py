@@ -74,7 +74,6 @@ _PARTIAL: Mapping[bool | None, tuple[str, ...]] = {
 
 
 def render_object(request: HttpRequest, resource: Resource, stored: Stored, *, clock: Clock) -> bytes:
-    """Return one object in the requested representation."""
     value = in_version(resource, stored.value)
     match representation_of(request, many=False):
         case Representation.OBJECT:
@@ -89,11 +88,6 @@ def render_object(request: HttpRequest, resource: Resource, stored: Stored, *, c
 
 def partial_metadata(obj: Object, version: str = META_API) -> Object:
     return {"kind": Representation.METADATA.value, "apiVersion": version, "metadata": obj["metadata"]}
-
-
-def render_list(resource: Resource, values: Iterable[bytes], metadata: Object) -> bytes:
-    """Return a list of stored objects without decoding them."""
-    return list_response(resource, list(values), metadata).full_body
 
 
 def list_response(resource: Resource, values: list[bytes], metadata: Object) -> HttpResponse:
@@ -146,18 +140,13 @@ async def _sliced(head: Object, name: str, values: list[bytes], convert: Callabl
 
 
 class TableRenderer:
-    """Renders tables of one kind for one request."""
-
     def __init__(self, request: HttpRequest, resource: Resource, clock: Clock) -> None:
         self._resource = resource
         self._clock = clock
         self._version = _chosen(request, many=None)[1]
         self._include = request.query.get("includeObject", "")
         if self._include not in _INCLUDES:
-            hint = "must be 'Metadata', 'Object', 'None', or empty"
-            raise bad_request(
-                f'Unable to convert to Table as requested: includeObject: Invalid value: "{self._include}": {hint}'
-            )
+            raise bad_request("includeObject must be Metadata, Object, None or empty")
         self._has_head = False
 
     def render(self, values: Iterable[bytes], metadata: Object) -> bytes:

@@ -67,7 +67,6 @@ class OpenApi:
         self._v2_document: tuple[Scheme, bool, bytes] | None = None
 
     def respond(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request below /openapi."""
         if request.parts == ("openapi", "v2"):
             return self._v2_response(request)
         if request.parts[:2] != ("openapi", "v3"):
@@ -83,7 +82,6 @@ class OpenApi:
         return HttpResponse(body=self._document(below, paths[below]))
 
     def _v2_response(self, request: HttpRequest) -> HttpResponse:
-        """Answer with OpenAPI v2."""
         is_protobuf = _SWAGGER in request.headers.get("accept", "")
         scheme = self._kinds.scheme
         if self._v2_document is None or self._v2_document[:2] != (scheme, is_protobuf):
@@ -121,10 +119,10 @@ class OpenApi:
         return None
 
     def _describe(self, resources: tuple[Resource, ...]) -> Object:
-        own = {resource.schema_name: _complete(resource, self._definition_schema(resource)) for resource in resources}
+        schemas = {kind.schema_name: _complete(kind, self._definition_schema(kind)) for kind in resources}
         lists = {f"{resource.schema_name}List": _list_schema(resource) for resource in resources}
-        wanted = {"allOf": [*own.values(), *lists.values()]}
-        needed = reachable(wanted, self._kinds.scheme.components)
+        roots = {"allOf": [*schemas.values(), *lists.values()]}
+        needed = reachable(roots, self._kinds.scheme.components)
         scales = _SCALE_SCHEMAS if any(resource.scale for resource in resources) else {}
         paths: Object = {}
         for resource in resources:
@@ -133,7 +131,7 @@ class OpenApi:
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1"},
             "paths": paths,
-            "components": {"schemas": {**needed, **own, **lists, **scales}},
+            "components": {"schemas": {**needed, **schemas, **lists, **scales}},
         }
 
 
@@ -148,8 +146,8 @@ def _complete(resource: Resource, written: Mapping[str, Any] | None = None) -> O
     if resource.is_structural or not is_known:
         schema = _published(schema)
     if "properties" in schema or resource.is_structural:
-        own = {} if resource.is_builtin else _TYPE_AND_METADATA
-        schema["properties"] = {**schema.get("properties", {}), **own}
+        head = {} if resource.is_builtin else _TYPE_AND_METADATA
+        schema["properties"] = {**schema.get("properties", {}), **head}
     schema["x-kubernetes-group-version-kind"] = [_gvk(resource)]
     return schema
 
@@ -166,11 +164,8 @@ def _published(schema: Mapping[str, Any]) -> Object:
             published[part] = _published(published[part])
     if published.get("x-kubernetes-embedded-resource"):
         published["properties"] = {**published.get("properties", {}), **_TYPE_AND_METADATA}
-        published["required"] = [
-            *(inner for inner in published.get("required", ()) if inner not in _TYPE_AND_METADATA),
-            "kind",
-            "apiVersion",
-        ]
+        required = (name for name in published.get("required", ()) if name not in _TYPE_AND_METADATA)
+        published["required"] = [*required, "kind", "apiVersion"]
     return published
 
 

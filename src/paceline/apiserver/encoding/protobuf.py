@@ -19,7 +19,8 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 MAX_DEPTH = 64
 
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_VARINT, _BYTES = 0, 2
+_FIXED_SIZES = {1: 8, 5: 4}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Clients send options with the group of the object.
 _OPTIONS = {"DeleteOptions": "meta.v1.DeleteOptions"}
@@ -163,19 +164,17 @@ def _fields(raw: bytes) -> _Fields:
     at = 0
     while at < len(raw):
         tag, at = _varint(raw, at)
-        match tag & 7:
-            case wire if wire == _VARINT:
-                value, at = _varint(raw, at)
-                yield tag >> 3, value
-                continue
-            case wire if wire == _BYTES:
-                size, at = _varint(raw, at)
-            case wire if wire == _EIGHT:
-                size = 8
-            case wire if wire == _FOUR:
-                size = 4
-            case wire:
-                raise BadRequest(f"wire type {wire} is not known")
+        wire = tag & 7
+        if wire == _VARINT:
+            value, at = _varint(raw, at)
+            yield tag >> 3, value
+            continue
+        if wire == _BYTES:
+            size, at = _varint(raw, at)
+        elif wire in _FIXED_SIZES:
+            size = _FIXED_SIZES[wire]
+        else:
+            raise BadRequest(f"wire type {wire} is not known")
         if size > len(raw) - at:
             raise BadRequest("it ends too early")
         yield tag >> 3, raw[at : at + size]

@@ -54,7 +54,6 @@ def check_depth(value: Any, brackets: int, subject: str) -> None:
 
 
 def check_object(value: Any, subject: str) -> None:
-    """Raise BadRequest if a value is not a JSON object."""
     if not isinstance(value, dict):
         raise bad_request(f"{subject} must be an object")
 
@@ -66,7 +65,6 @@ def check_type(obj: Object, api_version: str, kind: str) -> None:
 
 
 def decode_struct(obj: Object, struct: str, kind: str) -> Object:
-    """Return an object decoded by its Go struct, or raise BadRequest."""
     try:
         return read_struct(obj, struct)
     except BadRequest as error:
@@ -74,7 +72,6 @@ def decode_struct(obj: Object, struct: str, kind: str) -> Object:
 
 
 def read_object(request: HttpRequest, kind: str) -> Object:
-    """Return the object in a body."""
     return read_with_warnings(request, kind)[0]
 
 
@@ -176,7 +173,6 @@ def _paths(value: Any, repeated: dict[int, list[str]], path: str) -> Iterator[st
 
 
 def read_options(request: HttpRequest, kind: str) -> WriteOptions:
-    """Return the options in the query of a write."""
     validation = request.query.get("fieldValidation", "")
     dry_run = request.query.get("dryRun")
     faults: list[FieldFault] = []
@@ -192,7 +188,8 @@ def read_options(request: HttpRequest, kind: str) -> WriteOptions:
         raise invalid(kind, "", faults, group="meta.k8s.io")
     # Like Kubernetes, treat unknown values as true.
     force = request.query.get("force", "").lower() not in {"", "false", "0"}
-    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=force)
+    size = len(request.body)
+    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=force, size=size)
 
 
 def _manager_faults(name: str) -> Iterator[FieldFault]:
@@ -212,10 +209,8 @@ def _apply_faults(request: HttpRequest) -> Iterator[FieldFault]:
 
 
 def is_apply(request: HttpRequest) -> bool:
-    """Return whether a patch is a server-side apply."""
     return content_type(request) == APPLY_YAML
 
 
 def content_type(request: HttpRequest) -> str:
-    """Return the media type of the body, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()

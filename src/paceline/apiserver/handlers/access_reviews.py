@@ -132,7 +132,6 @@ def _check_question(spec: Object) -> None:
 
 
 async def request_token(request: HttpRequest, target: Target, server: Server) -> HttpResponse:
-    """Create a token for a service account."""
     tokens = server.tokens
     if tokens is None:
         raise status_errors.no_such_path()
@@ -174,7 +173,6 @@ async def request_token(request: HttpRequest, target: Target, server: Server) ->
 
 
 def _spec(token_request: Object) -> dict[str, Any]:
-    """Return the spec with defaults."""
     spec = decode_struct(token_request, STRUCT, KIND).get("spec") or {}
     seconds = spec.get("expirationSeconds")
     return {

@@ -27,7 +27,7 @@ from paceline.apiserver.encoding.request_body import (
     read_with_warnings,
 )
 from paceline.apiserver.handlers.patch import ApplyHandler, Patch, check_patch_type, read_patch
-from paceline.apiserver.http_types import HttpRequest, HttpResponse, WriteOptions, attach_warnings
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, Warnings, WriteOptions, attach_warnings
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import offload
@@ -66,7 +66,7 @@ class WriteHandler:
             self._check_namespace(target, name_of(obj))
             strategy.restore_managed_fields(obj, entries)
             author = author_of(request, target)
-            stored = await self._create(obj, target, options=options, author=author, size=len(request.body))
+            stored = await self._create(obj, target, options, author)
         return self._respond(request, target, stored, code=201, warnings=warnings)
 
     async def _offload(self, request: HttpRequest | int, target: Target, call: Callable[[], T]) -> T:
@@ -82,7 +82,7 @@ class WriteHandler:
                 raise status_errors.too_large(message)
         return await offload(self._server.blocking, request if isinstance(request, int) else len(request.body), call)
 
-    def _read(self, request: HttpRequest, target: Target, options: WriteOptions) -> tuple[Object, Any, tuple[str, ...]]:
+    def _read(self, request: HttpRequest, target: Target, options: WriteOptions) -> tuple[Object, Any, Warnings]:
         """Return the object without its managed fields, these, and the warnings."""
         resource = target.resource
         body, duplicates = read_with_warnings(request, resource.kind, needs_kind=not resource.is_builtin)
@@ -124,12 +124,10 @@ class WriteHandler:
         strategy.check_size(new)
         return new
 
-    async def _create(
-        self, obj: Object, target: Target, *, options: WriteOptions, author: Author | None, size: int
-    ) -> Stored:
+    async def _create(self, obj: Object, target: Target, options: WriteOptions, author: Author | None) -> Stored:
         resource, has_name = target.resource, bool(obj["metadata"].get("name"))
         for remaining in reversed(range(1 if has_name else MAX_TRIES)):
-            new = await self._offload(size, target, partial(self._prepare_new, obj, target, options, author))
+            new = await self._offload(options.size, target, partial(self._prepare_new, obj, target, options, author))
             key = key_for(resource, target.namespace, name_of(new))
             try:
                 return await self._store_new(key, new, options)
@@ -165,7 +163,7 @@ class WriteHandler:
 
         with attach_warnings(warnings):
             author = author_of(request, target)
-            stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
+            stored = await self.change(target, edit, options=options, author=author)
         return self._respond(request, target, stored, warnings=warnings)
 
     async def patch(self, request: HttpRequest, target: Target) -> HttpResponse:
@@ -179,17 +177,15 @@ class WriteHandler:
         warnings: list[str] = []
 
         def edit(old: Object) -> Object:
-            new, warnings[:] = self._patched(patch, old, target, options=options)
+            new, warnings[:] = self._patched(patch, old, target, options)
             return new
 
         with attach_warnings(warnings):
             author = author_of(request, target)
-            stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
+            stored = await self.change(target, edit, options=options, author=author)
         return self._respond(request, target, stored, warnings=tuple(warnings))
 
-    def _patched(
-        self, patch: Patch, old: Object, target: Target, *, options: WriteOptions
-    ) -> tuple[Object, tuple[str, ...]]:
+    def _patched(self, patch: Patch, old: Object, target: Target, options: WriteOptions) -> tuple[Object, Warnings]:
         resource, result = target.resource, patch.apply(old)
         check_depth(result, MAX_DEPTH + 1, "the patched object")
         if problem := self._patch_problem(result, resource):
@@ -238,36 +234,32 @@ class WriteHandler:
         """Apply a configuration to an object, or create the object."""
         config, warnings = await self._offload(request, target, partial(self._applies.read, request, target, options))
         with attach_warnings(warnings):
-            code, stored = await self._apply_config(config, target, options, size=len(request.body))
+            code, stored = await self._apply_config(config, target, options)
         return self._respond(request, target, stored, code=code, warnings=warnings)
 
-    async def _apply_config(
-        self, config: AppliedConfig, target: Target, options: WriteOptions, *, size: int
-    ) -> tuple[int, Stored]:
+    async def _apply_config(self, config: AppliedConfig, target: Target, options: WriteOptions) -> tuple[int, Stored]:
         for remaining in reversed(range(MAX_TRIES)):
             try:
                 if self._server.store.get(target.key) is None and not target.subresource:
-                    return 201, await self._create_applied(config, target, options, size=size)
+                    return 201, await self._create_applied(config, target, options)
                 edit = partial(self._applied, config, target)
-                return 200, await self.change(target, edit, options=options, size=size)
+                return 200, await self.change(target, edit, options=options)
             except status_errors.StatusError as error:
                 # Another request created it meanwhile: apply to that object.
                 if not remaining or error.status.reason != "AlreadyExists":
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _create_applied(
-        self, config: AppliedConfig, target: Target, options: WriteOptions, *, size: int
-    ) -> Stored:
+    async def _create_applied(self, config: AppliedConfig, target: Target, options: WriteOptions) -> Stored:
         def new_object() -> Object:
             obj = self._applies.created(config, target)
             strategy.set_type_and_namespace(obj, target, name=target.name)
             self._admission.clean(target.resource, obj)
             return obj
 
-        obj = await self._offload(size, target, new_object)
+        obj = await self._offload(options.size, target, new_object)
         self._check_namespace(target, target.name)
-        return await self._create(obj, target, options=options, author=None, size=size)
+        return await self._create(obj, target, options, None)
 
     def _applied(self, config: AppliedConfig, target: Target, old: Object) -> Object:
         new = self._applies.onto(old, config, target)
@@ -285,22 +277,16 @@ class WriteHandler:
             raise _immutable("metadata.uid", uid, target)
 
     async def change(
-        self,
-        target: Target,
-        edit: Edit,
-        *,
-        options: WriteOptions,
-        author: Author | None = None,
-        size: int = 0,
+        self, target: Target, edit: Edit, *, options: WriteOptions, author: Author | None = None
     ) -> Stored:
         """Edit the current object and store the result; try again after a concurrent write.
 
-        Without an author, the managed fields are those of the edit. `size` is that of the request.
+        Without an author, the managed fields are those of the edit.
         """
         for remaining in reversed(range(MAX_TRIES)):
             stored = self._server.find(target)
             work = partial(self._changed, stored, target, edit, options=options, author=author)
-            new = await self._offload(max(size, len(stored.value)), target, work)
+            new = await self._offload(max(options.size, len(stored.value)), target, work)
             if new is None:
                 return stored
             if options.dry_run:
@@ -338,7 +324,7 @@ class WriteHandler:
         return new
 
     def _respond(
-        self, request: HttpRequest, target: Target, stored: Stored, *, code: int = 200, warnings: tuple[str, ...] = ()
+        self, request: HttpRequest, target: Target, stored: Stored, *, code: int = 200, warnings: Warnings = ()
     ) -> HttpResponse:
         body = render_object(request, target.resource, stored, clock=self._server.clock)
         return HttpResponse(code=code, body=body, warnings=warnings)
@@ -365,7 +351,6 @@ class WriteHandler:
             raise status_errors.conflict(target.resource.plural, target.name, reason, group=target.resource.group)
 
     def _check_namespace(self, target: Target, name: str) -> None:
-        """Raise an error if the namespace does not exist or is being deleted."""
         namespaces = self._server.scheme.find("", "v1", "namespaces")
         if not target.namespace or namespaces is None:
             return

@@ -16,7 +16,7 @@ from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import MAX_TRIES, Server
-from paceline.apiserver.encoding.negotiation import render_list, render_object
+from paceline.apiserver.encoding.negotiation import list_response, render_object
 from paceline.apiserver.encoding.request_body import (
     check_object,
     check_type,
@@ -29,6 +29,7 @@ from paceline.apiserver.handlers.list_options import int_param, selection_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, success_response
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.apiserver.slicing import count_in_slice, in_slices, offload
+from paceline.apiserver.status_errors import StatusError
 from paceline.errors import Conflict, NotFound
 from paceline.store.store import Stored
 
@@ -39,6 +40,7 @@ TOGETHER = 50
 _FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 # Longer ones would exceed the range of dates.
 _LONGEST_GRACE = 2**31
+_NAMESPACE, _POD = ("", "Namespace"), ("", "Pod")
 _POLICY, _EVICTION = "policy/v1", "Eviction"
 _STRUCT = "meta.v1.DeleteOptions"
 _KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
@@ -115,24 +117,22 @@ class DeleteHandler:
             outcomes = await asyncio.gather(*(self._delete_one(target, item.key, options) for item in several))
             touched += [item for item in outcomes if isinstance(item, Stored)]
             for refused in outcomes:
-                if isinstance(refused, status_errors.StatusError):
+                if isinstance(refused, StatusError):
                     raise refused
-        values = (item.value for item in touched)
-        return HttpResponse(body=render_list(target.resource, values, {"resourceVersion": str(revision)}))
+        values = [item.value for item in touched]
+        return list_response(target.resource, values, {"resourceVersion": str(revision)})
 
-    async def _delete_one(
-        self, target: Target, key: str, options: DeleteOptions
-    ) -> Stored | status_errors.StatusError | None:
+    async def _delete_one(self, target: Target, key: str, options: DeleteOptions) -> Stored | StatusError | None:
         """Delete one of many; return None if it is gone already."""
         namespace, name = split_key(key)
         try:
             return (await self._delete(Target(resource=target.resource, namespace=namespace, name=name), options))[0]
-        except status_errors.StatusError as error:
+        except StatusError as error:
             return None if error.status.code == 404 else error
 
     async def _delete(self, target: Target, options: DeleteOptions) -> tuple[Stored, bool]:
         """Return the object to respond with, and whether it is gone."""
-        if _is_namespace(target) and target.name in _KEPT_NAMESPACES:
+        if (target.resource.group, target.resource.kind) == _NAMESPACE and target.name in _KEPT_NAMESPACES:
             raise status_errors.forbidden(target.resource, target.name, "this namespace may not be deleted")
         store = self._server.store
         for remaining in reversed(range(MAX_TRIES)):
@@ -142,10 +142,10 @@ class DeleteHandler:
             new = self._marked(target, old, options)
             render = partial(object_strategy.write, new or _ended(target, old, self._server.clock.now()))
             try:
+                if new is None and options.dry_run:
+                    return stored, True
                 if new is None:
-                    return (
-                        stored if options.dry_run else await store.delete(target.key, render, expected=stored.revision)
-                    ), True
+                    return await store.delete(target.key, render, expected=stored.revision), True
                 if options.dry_run:
                     shown = Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created)
                     return shown, False
@@ -175,9 +175,9 @@ class DeleteHandler:
     def _marked(self, target: Target, old: Object, options: DeleteOptions) -> Object | None:
         """Return the object marked for deletion; None if it can be removed at once."""
         now = self._server.clock.now()
-        if _is_namespace(target):
+        if (target.resource.group, target.resource.kind) == _NAMESPACE:
             return None if self._is_empty(target.name) else _closing(old, now)
-        if _is_definition(target):
+        if target.resource.is_builtin and target.resource.kind == "CustomResourceDefinition":
             return old if is_deleting(old) else begin_deletion(old, to_wire(now))
         grace = _grace_of(target, old, options)
         finalizers = list(old["metadata"].get("finalizers") or ())
@@ -197,7 +197,7 @@ class DeleteHandler:
 
 def _grace_of(target: Target, old: Object, options: DeleteOptions) -> int:
     """Return the grace period of a pod; 0 if none of its containers runs."""
-    if (target.resource.group, target.resource.kind) != ("", "Pod"):
+    if (target.resource.group, target.resource.kind) != _POD:
         return 0
     spec = old.get("spec") or {}
     if not spec.get("nodeName") or is_terminal(old):
@@ -237,7 +237,7 @@ def _disrupted(old: Object, now: datetime) -> Object:
 
 def _ended(target: Target, old: Object, now: datetime) -> Object:
     """Return the last state of an object: a pod has a grace period of 0."""
-    if (target.resource.group, target.resource.kind) != ("", "Pod"):
+    if (target.resource.group, target.resource.kind) != _POD:
         return old
     metadata = {"deletionTimestamp": to_wire(now), **old["metadata"], "deletionGracePeriodSeconds": 0}
     if not is_deleting(old) and "generation" in metadata:
@@ -248,14 +248,6 @@ def _ended(target: Target, old: Object, now: datetime) -> Object:
 def _closing(old: Object, now: datetime) -> Object:
     metadata = {"deletionTimestamp": to_wire(now), **old["metadata"]}
     return {**old, "metadata": metadata, "status": {**(old.get("status") or {}), "phase": "Terminating"}}
-
-
-def _is_definition(target: Target) -> bool:
-    return target.resource.is_builtin and target.resource.kind == "CustomResourceDefinition"
-
-
-def _is_namespace(target: Target) -> bool:
-    return (target.resource.group, target.resource.kind) == ("", "Namespace")
 
 
 def _delete_options_of(request: HttpRequest) -> DeleteOptions:
@@ -285,15 +277,14 @@ def _delete_options_of(request: HttpRequest) -> DeleteOptions:
 
 
 def _options_of(request: HttpRequest) -> Object:
-    """Return the DeleteOptions in the body."""
     if not request.body.strip():
         return {}
     body, _ = read_document(request, "the body (expected: DeleteOptions)")
     if body is None:
         return {}
     check_object(body, "DeleteOptions")
-    if body.get("kind") not in {None, "", "DeleteOptions"}:
-        raise status_errors.bad_request(f"the body must be DeleteOptions, not {body['kind']}")
+    if (kind := body.get("kind") or "DeleteOptions") != "DeleteOptions":
+        raise status_errors.bad_request(f"the body must be DeleteOptions, not {kind}")
     return decode_struct(body, _STRUCT, "DeleteOptions")
 
 

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 
@@ -12,7 +12,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.auth.authentication import PUBLIC
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.apiserver.http_types import JSON, HttpRequest, HttpResponse, object_response
+from paceline.apiserver.http_types import JSON, PLAIN, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.status_errors import no_such_path, not_acceptable, page_not_found
 from paceline.errors import HostError
 
@@ -42,27 +42,17 @@ _UNSTORED = "metrics.k8s.io"
 _STORED_AS = {("events.k8s.io", "Event"): ("", "v1")}
 # Kubernetes' order of its groups; it resolves ambiguous short names.
 _FIRST = (
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "storage.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "metrics.k8s.io",
+    *("events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "storage.k8s.io", "apiextensions.k8s.io"),
+    *("scheduling.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "metrics.k8s.io"),
 )
 
 
 class Discovery:
-    """The discovery documents of the current scheme."""
-
     def __init__(self, kinds: LiveKinds) -> None:
         self._kinds = kinds
         self._current: SchemeDiscovery | None = None
 
     def respond(self, request: HttpRequest) -> HttpResponse:
-        """Answer a path that is not about objects."""
         scheme = self._kinds.scheme
         if self._current is None or self._current.scheme is not scheme:
             self._current = SchemeDiscovery(scheme)
@@ -82,16 +72,14 @@ class SchemeDiscovery:
         self._by_version = {key: tuple(resources) for key, resources in groups}
 
     def respond(self, request: HttpRequest) -> HttpResponse:
-        """Answer a path that is not about objects."""
         if request.parts in {("api",), ("apis",)} and _wants_aggregated(request):
             return self._aggregated(core=request.parts == ("api",))
         match request.parts:
             case ("version",):
                 return object_response(_version())
             case ("api",):
-                return object_response(
-                    {"kind": "APIVersions", "versions": self._versions(""), "serverAddressByClientCIDRs": []}
-                )
+                versions = self._versions("")
+                return object_response({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []})
             case ("apis",):
                 groups = [self._group(name) for name in self._groups()]
                 return object_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -147,8 +135,7 @@ class SchemeDiscovery:
             if self._versions(group)
         ]
         head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
-        response = object_response({**head, "items": items})
-        return HttpResponse(body=response.body, content_type=AGGREGATED)
+        return replace(object_response({**head, "items": items}), content_type=AGGREGATED)
 
 
 def _order(resource: Resource) -> tuple[object, ...]:
@@ -173,17 +160,13 @@ def _api_resource(resource: Resource) -> list[Object]:
         "kind": resource.kind,
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        line["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        line["categories"] = list(resource.categories)
+    line |= _aliases(resource)
     if "list" in resource.verbs and resource.group != _UNSTORED:
         line["storageVersionHash"] = _storage_hash(resource)
     return [line, *(_api_subresource(resource, name) for name in resource.subresources)]
 
 
 def _storage_hash(resource: Resource) -> str:
-    """Return Kubernetes' hash of the storage version."""
     version = resource.stored_version or resource.version
     group, version = _STORED_AS.get((resource.group, resource.kind), (resource.group, version))
     digest = sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
@@ -211,10 +194,7 @@ def _aggregated_resource(resource: Resource) -> Object:
         "singularResource": _singular(resource),
         "verbs": list(resource.verbs),
     }
-    if resource.short_names:
-        line["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        line["categories"] = list(resource.categories)
+    line |= _aliases(resource)
     if resource.subresources:
         line["subresources"] = [
             {
@@ -238,6 +218,11 @@ def _kind(resource: Resource, kind: str) -> Object:
     return {"group": group, "version": version, "kind": kind}
 
 
+def _aliases(resource: Resource) -> Object:
+    aliases = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {key: names for key, names in aliases.items() if names}
+
+
 def _singular(resource: Resource) -> str:
     return resource.singular or resource.kind.lower()
 
@@ -253,16 +238,8 @@ def _version() -> Object:
         "minCompatibilityMajor": major,
         "minCompatibilityMinor": str(int(minor) - 1),
         "gitVersion": f"{release}+paceline",
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "",
-        "goVersion": "",
-        "compiler": "",
-        "platform": "",
+        **dict.fromkeys(("gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"), ""),
     }
-
-
-PLAIN = "text/plain; charset=utf-8"
 
 
 def health(request: HttpRequest, failure: HostError | None, *, has_token: bool) -> HttpResponse:

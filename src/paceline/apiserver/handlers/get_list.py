@@ -39,13 +39,8 @@ from paceline.store.watch_hub import Ahead
 
 # Keep this many lists; the oldest one is dropped.
 MAX_KEPT_LISTS = 32
-_TOO_OLD = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
-    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
-    "deleted between the time the first chunk was returned and now may show up in the list."
-)
-_TOO_OLD_FOR_LIST = "The resourceVersion for the provided list is too old."
+_TOO_OLD = "the continue token is too old; list again, or continue in the newest list with the token in this response"
+_TOO_OLD_FOR_LIST = "the resourceVersion of the list is too old; list again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +144,6 @@ class ReadHandler:
             raise status_errors.expired(_TOO_OLD_FOR_LIST) from error
 
     def _check_revision(self, revision: int | None) -> None:
-        """Raise an error for a revision in the future."""
         if revision and revision > self._server.store.revision:
             raise status_errors.revision_too_large(revision, self._server.store.revision)
 

@@ -77,8 +77,6 @@ def _watch_faults(request: HttpRequest) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """The valid options of a list or watch."""
-
     # None if it is not specified; 0 means any revision.
     revision: int | None = None
     match: str = ""
@@ -95,7 +93,6 @@ class ListOptions:
 
 
 def list_options_of(request: HttpRequest, *, watch: bool = False) -> ListOptions:
-    """Return the options of a list or watch, or raise a StatusError."""
     query = request.query
     if not query:
         return _DEFAULTS
@@ -139,8 +136,6 @@ def resource_version_param(request: HttpRequest) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The label and field selectors of a request."""
-
     by_key: FieldMatcher | None = None
     labels: LabelMatcher | None = None
     fields: FieldMatcher | None = None
@@ -149,7 +144,6 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether every object matches."""
         return not self.by_key and self.is_fixed
 
     @property
@@ -165,7 +159,6 @@ class Selection:
         return self.by_key.matches({"metadata.name": name, "metadata.namespace": namespace}.__getitem__)
 
     def takes(self, key: str, value: bytes) -> bool:
-        """Return whether a stored object matches."""
         if not self.takes_key(key):
             return False
         if self.labels and not self.labels.matches(_LABELS.decode(value).metadata.labels or {}):
@@ -183,7 +176,6 @@ _DEFAULTS, _ALL = ListOptions(), Selection()
 
 
 def selection_of(request: HttpRequest, target: Target) -> Selection:
-    """Return the selectors of a request, or raise BadRequest."""
     labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
     if not labels and not fields:
         return _ALL

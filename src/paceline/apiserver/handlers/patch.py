@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from paceline.apimachinery.fields.apply import AppliedConfig, ApplyConflict, apply, named_author, note_last_applied
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
@@ -21,7 +23,7 @@ from paceline.apiserver.encoding.request_body import (
     read_applied,
     read_json,
 )
-from paceline.apiserver.http_types import HttpRequest, WriteOptions
+from paceline.apiserver.http_types import HttpRequest, Warnings, WriteOptions
 from paceline.apiserver.managed_fields import FieldTracker, author_of, ignored_paths
 from paceline.apiserver.paths import Target
 from paceline.errors import BadRequest
@@ -38,7 +40,7 @@ class Patch:
 
     apply: Callable[[Object], Any]
     # Warnings about duplicate fields.
-    duplicates: tuple[str, ...] = ()
+    duplicates: Warnings = ()
 
 
 def check_patch_type(request: HttpRequest, resource: Resource) -> None:
@@ -50,7 +52,6 @@ def check_patch_type(request: HttpRequest, resource: Resource) -> None:
 
 
 def read_patch(request: HttpRequest, resource: Resource, components: Mapping[str, Any]) -> Patch:
-    """Decode a JSON patch, merge patch or strategic merge patch."""
     media_type = content_type(request)
     body = read_json(request.body, "the patch")
     if media_type == JSON_PATCH:
@@ -96,14 +97,10 @@ def _apply_json_patch(old: Object, operations: list[Any]) -> Any:
 
 
 class ApplyHandler:
-    """Computes the result of server-side apply."""
-
     def __init__(self, tracking: FieldTracker) -> None:
         self._tracking = tracking
 
-    def read(
-        self, request: HttpRequest, target: Target, options: WriteOptions
-    ) -> tuple[AppliedConfig, tuple[str, ...]]:
+    def read(self, request: HttpRequest, target: Target, options: WriteOptions) -> tuple[AppliedConfig, Warnings]:
         """Return the applied configuration, and a warning for each duplicate key."""
         obj, duplicates = read_applied(request.body)
         if duplicates and options.validation == "Strict":
@@ -132,7 +129,6 @@ class ApplyHandler:
         return self._applied(live, replace(config, obj={**config.obj, "metadata": metadata}), target)
 
     def created(self, config: AppliedConfig, target: Target) -> Object:
-        """Return a new object from an applied configuration."""
         metadata = config.obj.get("metadata") or {}
         if not metadata.get("name"):
             raise status_errors.bad_request(f"metadata.name must be {target.name}, as in the URL")
@@ -159,7 +155,7 @@ class ApplyHandler:
             raise status_errors.apply_conflict(str(error), causes) from error
         except BadRequest as error:
             raise status_errors.bad_request(f"failed to merge {name_of(config.obj)}: {error}") from error
-        new = object_strategy.read(object_strategy.dumps(note_last_applied(new, config)))
+        new = object_strategy.read(orjson.dumps(note_last_applied(new, config)))
         if managed:
             new["metadata"]["managedFields"] = to_wire(managed)
         return new

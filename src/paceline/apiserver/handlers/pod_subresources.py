@@ -26,7 +26,6 @@ class PodHandler:
         self._server = server
 
     async def bind(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Bind a pod to a node."""
         binding = await offload(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
         node = _node_of(binding, target)
         store = self._server.store
@@ -57,8 +56,6 @@ class PodHandler:
 
 
 class LogStream:
-    """The log of a container as a stream."""
-
     content_type = "text/plain"
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
@@ -129,9 +126,7 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
         try:
             moment_from(since)
         except ValueError as error:
-            raise status_errors.bad_request(
-                f"sinceTime must be a time like 2030-01-31T12:00:00Z, not {since}"
-            ) from error
+            raise status_errors.bad_request(f"sinceTime must be like 2030-01-31T12:00:00Z, not {since}") from error
     if (tail := numbers["tailLines"]) is not None and tail < 0:
         faults.append(FieldFault("tailLines", tail, "must be greater than or equal to 0"))
     if (limit := numbers["limitBytes"]) is not None and limit < 1:

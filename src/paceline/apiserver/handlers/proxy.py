@@ -33,18 +33,15 @@ OUR_COOKIES = "paceline"
 PREFIX_PARTS = 7
 _PRIVATE = frozenset({"authorization", "cookie", "expect", "sec-websocket-protocol"})
 _PRIVATE_STARTS = ("impersonate-", "x-remote-", "x-forwarded-")
+# Headers for the agent; the others are for this server.
+_KEPT = frozenset({b"host", b"upgrade", b"user-agent"})
+# Length of /api/v1/nodes/NAME/proxy, which the agent's path follows.
+NODE_PREFIX_PARTS = 5
+# Readable paths of an agent; the others have subresources of their own, with their own authorization.
+READABLE_PATHS = frozenset({"healthz", "history", "pods", "stats"})
 
 Pairs = list[tuple[bytes, bytes]]
 Pass = Callable[[Receive, Send], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """A port of a pod."""
-
-    scheme: str
-    pod: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,21 +54,17 @@ class ProxyTarget:
 
 
 class ProxyHandler:
-    """Proxies requests to pods, directly or through a Service."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse | HttpResponse:
-        """Return the proxied response of a pod's port."""
         proxy_target = parse_proxy_name(target)
         prefix, tail = split_proxy_path(scope.get("raw_path") or scope["path"].encode())
         is_pod = target.resource.kind == "Pod"
-        backend = (
-            self._pod(proxy_target, target)
-            if is_pod
-            else self._service(proxy_target, target, is_opening=_is_opening(scope, tail))
-        )
+        if is_pod:
+            pod, port = self._pod(proxy_target, target)
+        else:
+            pod, port = self._service(proxy_target, target, is_opening=_is_opening(scope, tail))
         if PAGE_PREFIX in scope:
             # The request came by the page's own path; the pod may know a part of it.
             prefix = scope[PAGE_PREFIX]
@@ -79,7 +72,7 @@ class ProxyHandler:
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
             return HttpResponse(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
-        parts = ("proxy", backend.scheme, target.namespace, backend.pod, str(backend.port))
+        parts = ("proxy", proxy_target.scheme, target.namespace, pod, str(port))
         onward = {
             **scope,
             "raw_path": ("".join(f"/{quote(part, safe='')}" for part in parts) + (tail or "/")).encode(),
@@ -87,9 +80,8 @@ class ProxyHandler:
             "subprotocols": without_token_protocol(scope),
         }
         passing = partial(self._pass_on, onward, prefix)
-        return ProxiedResponse(
-            run=passing if is_pod else partial(self._counted, passing, (target.namespace, proxy_target.name))
-        )
+        counted = partial(self._counted, passing, (target.namespace, proxy_target.name))
+        return ProxiedResponse(run=passing if is_pod else counted)
 
     async def _counted(self, passing: Pass, service: Key, receive: Receive, send: Send) -> None:
         """Proxy to a Service, and count it as used meanwhile."""
@@ -102,27 +94,25 @@ class ProxyHandler:
 
         async def rewrite(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {
-                    **message,
-                    "headers": [_rewritten_redirect(pair, prefix, host) for pair in message["headers"]],
-                }
+                headers = [_rewritten_redirect(pair, prefix, host) for pair in message["headers"]]
+                message = {**message, "headers": headers}
             await send(message)
 
         await self._server.nodes.pass_on(scope, receive, rewrite)
 
-    def _pod(self, proxy_target: ProxyTarget, target: Target) -> Backend:
+    def _pod(self, proxy_target: ProxyTarget, target: Target) -> tuple[str, int]:
         pod = self._server.read(replace(target, name=proxy_target.name))
         if not pod["spec"].get("nodeName"):
-            raise status_errors.bad_request("address not allowed")
+            raise status_errors.bad_request(f"pod {proxy_target.name} is not scheduled yet")
         containers = pod["spec"]["containers"]
         if proxy_target.port:
             port = port_number(proxy_target.port, containers)
         else:
             ports = [port["containerPort"] for container in containers for port in container.get("ports") or ()]
             port = ports[0] if ports else DEFAULT_PORTS[proxy_target.scheme]
-        return Backend(scheme=proxy_target.scheme, pod=proxy_target.name, port=_number(port, proxy_target))
+        return proxy_target.name, _number(port, proxy_target)
 
-    def _service(self, proxy_target: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:
+    def _service(self, proxy_target: ProxyTarget, target: Target, *, is_opening: bool) -> tuple[str, int]:
         service = self._server.read(replace(target, name=proxy_target.name))
         if self._server.activity is not None:
             # Even if there is no endpoint yet: this wakes a sleeping TensorBoard.
@@ -132,16 +122,14 @@ class ProxyHandler:
         if name.isdecimal():
             names = [str(port.get("name") or "") for port in ports if port["port"] == int(name)]
             if not names:
-                raise status_errors.service_unavailable(
-                    f'no service port {name} found for service "{proxy_target.name}"'
-                )
+                raise status_errors.service_unavailable(f'service "{proxy_target.name}" has no port {name}')
             name = names[0]
         elif not name and len(ports) == 1:
             name = str(ports[0].get("name") or "")
         endpoint = next(self._endpoints(target, proxy_target.name, name), None)
         if endpoint is None:
             raise status_errors.service_unavailable(f'no endpoints available for service "{proxy_target.name}"')
-        return Backend(scheme=proxy_target.scheme, pod=endpoint[0], port=endpoint[1])
+        return endpoint
 
     def _endpoints(self, target: Target, name: str, port: str) -> Iterator[tuple[str, int]]:
         """Yield the ready pods of a Service port, with the target port."""
@@ -152,10 +140,9 @@ class ProxyHandler:
                     for address in subset.get("addresses") or ():
                         pod = address.get("targetRef") or {}
                         # Only pods of the same namespace: other addresses in Endpoints are not trusted.
-                        is_here = (
-                            pod.get("kind") == "Pod" and pod.get("namespace", target.namespace) == target.namespace
-                        )
-                        if is_here and self._pod_exists(target.namespace, str(pod["name"])):
+                        namespace = pod.get("namespace", target.namespace)
+                        is_ours = pod.get("kind") == "Pod" and namespace == target.namespace
+                        if is_ours and self._pod_exists(target.namespace, str(pod["name"])):
                             yield str(pod["name"]), int(endpoint_port["port"])
 
     def _pod_exists(self, namespace: str, pod: str) -> bool:
@@ -165,7 +152,6 @@ class ProxyHandler:
 
 
 def parse_proxy_name(target: Target) -> ProxyTarget:
-    """Parse `[SCHEME:]NAME[:PORT]`, or raise BadRequest."""
     parts = target.name.split(":")
     scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["?", "", ""])
     if scheme not in {"", *DEFAULT_PORTS} or not name:
@@ -249,18 +235,11 @@ def _number(port: Any, proxy_target: ProxyTarget) -> int:
     return int(text)
 
 
-# Headers for the agent; the others are for this server.
-_KEPT = frozenset({b"host", b"upgrade", b"user-agent"})
-
-
 class ExecHandler:
-    """Proxies exec and attach to the node agent."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        """Return the proxied response of a container's exec or attach."""
         pod = self._server.read(target)
         container = container_of(pod, request.query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
@@ -284,33 +263,20 @@ def without_token_protocol(scope: Scope) -> list[str]:
     return [protocol for protocol in offered if not protocol.startswith("base64url.bearer.authorization.k8s.io.")]
 
 
-# Length of /api/v1/nodes/NAME/proxy, which the agent's path follows.
-NODE_PREFIX_PARTS = 5
-# Readable paths of an agent; the others have subresources of their own, with their own authorization.
-READABLE_PATHS = frozenset({"healthz", "history", "pods", "stats"})
-
-
 def is_node_proxy(parts: tuple[str, ...]) -> bool:
     return parts[:3] == ("api", "v1", "nodes") and parts[4:NODE_PREFIX_PARTS] == ("proxy",)
 
 
 class NodeProxyHandler:
-    """Proxies read requests to a node agent."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        """Return the proxied response of an agent."""
         self._server.find(target)
-        raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
-        tail = raw.lstrip("/").split("/")[NODE_PREFIX_PARTS:]
+        tail = authentication.raw_path(scope).lstrip("/").split("/")[NODE_PREFIX_PARTS:]
         if request.method != "GET" or scope["type"] != "http":
             raise MethodNotAllowed("an agent is only read through the proxy of its node")
         if not tail or unquote(tail[0]) not in READABLE_PATHS:
             raise status_errors.no_such_path()
         onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
-        return ProxiedResponse(run=partial(self._pass_on, onward))
-
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._server.nodes.pass_on(scope, receive, send)
+        return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))

@@ -72,8 +72,7 @@ class ScaleHandler:
         def edit(old: Object) -> Object:
             return _with_scale(old, edit_scale(_scale_of(old, _paths(target))), target)
 
-        author, size = author_of(request, target), len(request.body)
-        stored = await self._writes.change(main, edit, options=options, author=author, size=size)
+        stored = await self._writes.change(main, edit, options=options, author=author_of(request, target))
         return self._shown(request, target, stored)
 
     def _shown(self, request: HttpRequest, target: Target, stored: Stored) -> HttpResponse:

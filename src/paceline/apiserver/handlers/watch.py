@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from typing import Self
+from contextlib import closing
 
 import orjson
 
@@ -65,30 +65,22 @@ class EventCache:
         self._lines: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
         self._bytes = 0
 
-    def one(self, record: Record, change: bytes, *, representation: Representation, resource: Resource) -> bytes:
-        """Return the event of a record."""
-        cache_key = (record.revision, change, representation, resource.version)
+    def one(self, record: Record, change: bytes, *, form: Representation, resource: Resource) -> bytes:
+        cache_key = (record.revision, change, form, resource.version)
         line = self._lines.get(cache_key)
         if line is None:
             line = self._keep(
                 cache_key,
-                write_line(
-                    change, object_for_watcher(record, change), representation=representation, resource=resource
-                ),
+                write_line(change, object_for_watcher(record, change), form=form, resource=resource),
             )
         return line
 
-    def all(
-        self, records: tuple[Record, ...], prefix: str, *, representation: Representation, resource: Resource
-    ) -> bytes:
+    def all(self, records: tuple[Record, ...], prefix: str, *, form: Representation, resource: Resource) -> bytes:
         """Return the events of records, for a watch without selectors."""
-        cache_key = (records[0].revision, records[-1].revision, len(records), prefix, representation, resource.version)
+        cache_key = (records[0].revision, records[-1].revision, len(records), prefix, form, resource.version)
         lines = self._lines.get(cache_key)
         if lines is None:
-            events = [
-                write_line(_CHANGES[record.op], record.value, representation=representation, resource=resource)
-                for record in records
-            ]
+            events = [write_line(_CHANGES[record.op], record.value, form=form, resource=resource) for record in records]
             lines = self._keep(cache_key, b"".join(events))
         return lines
 
@@ -100,12 +92,9 @@ class EventCache:
         return lines
 
 
-def write_line(change: bytes, value: bytes, *, representation: Representation, resource: Resource) -> bytes:
-    """Return an encoded event."""
+def write_line(change: bytes, value: bytes, *, form: Representation, resource: Resource) -> bytes:
     value = in_version(resource, value)
-    return _event(
-        change, value if representation is Representation.OBJECT else orjson.dumps(partial_metadata(read(value)))
-    )
+    return _event(change, value if form is Representation.OBJECT else orjson.dumps(partial_metadata(read(value))))
 
 
 def object_for_watcher(record: Record, change: bytes) -> bytes:
@@ -128,10 +117,7 @@ class StallGuard:
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
@@ -158,14 +144,12 @@ class StallGuard:
 
 
 class WatchStream:
-    """The response stream of one watch."""
-
     content_type = "application/json"
 
     def __init__(self, request: HttpRequest, server: Server, target: Target, *, cache: EventCache) -> None:
         self._server = server
         self._resource = target.resource
-        self._representation = representation_of(request)
+        self._form = representation_of(request)
         self._tables = TableRenderer(request, target.resource, server.clock)
         self._cache = cache
         self._bookmarks = request.flag("allowWatchBookmarks")
@@ -181,7 +165,7 @@ class WatchStream:
         """Send the initial objects if requested, then changes, until the timeout."""
         try:
             async with asyncio.timeout(None) as limit:
-                with StallGuard(write, limit) as patient:
+                with closing(StallGuard(write, limit)) as patient:
                     await self._run(patient.send)
         except TimeoutError:
             raise ClientStalled from None
@@ -256,10 +240,9 @@ class WatchStream:
         await self._send_bookmark(watch, send)
 
     def _encoded(self, records: tuple[Record, ...]) -> bytes:
-        """Return the encoded events of some records."""
-        is_plain = self._selection.is_all and self._representation is not Representation.TABLE
+        is_plain = self._selection.is_all and self._form is not Representation.TABLE
         if is_plain and records[0].revision > self._since:
-            return self._cache.all(records, self._prefix, representation=self._representation, resource=self._resource)
+            return self._cache.all(records, self._prefix, form=self._form, resource=self._resource)
         return b"".join(
             self._line_of(record, change)
             for record in records
@@ -267,13 +250,13 @@ class WatchStream:
         )
 
     def _line_of(self, record: Record, change: bytes) -> bytes:
-        if self._representation is Representation.TABLE:
+        if self._form is Representation.TABLE:
             return self._line(change, object_for_watcher(record, change))
-        return self._cache.one(record, change, representation=self._representation, resource=self._resource)
+        return self._cache.one(record, change, form=self._form, resource=self._resource)
 
     def _line(self, change: bytes, value: bytes) -> bytes:
-        if self._representation is not Representation.TABLE:
-            return write_line(change, value, representation=self._representation, resource=self._resource)
+        if self._form is not Representation.TABLE:
+            return write_line(change, value, form=self._form, resource=self._resource)
         value = in_version(self._resource, value)
         revision = read(value)["metadata"]["resourceVersion"]
         return _event(change, self._tables.render((value,), {"resourceVersion": revision}))
