@@ -217,7 +217,7 @@ def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluste
     assert [
         pod["status"]["phase"] for pod in pods_of(cluster, "again-1").values() if pod["status"]["phase"] == "Running"
     ] == []
-    assert ask(cluster, "restart", "again").out == "app/again goes on\n"
+    assert ask(cluster, "restart", "again").out == "app/again resumed\n"
     comes_to(cluster, "again", "Running")
     events = cluster.kubectl("get", "events", "--field-selector", "reason=Pulled", "-o", "json").out
     pulled = {each["involvedObject"]["name"] for each in json.loads(events)["items"]}

@@ -134,7 +134,7 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
     ask(cluster, "app", "uninstall", "-y", "mnist")
     gone = ask(cluster, "app", "uninstall", "-y", "mnist")
-    assert "not there" in gone.err
+    assert "does not exist" in gone.err
     for kind in ("tensorflowtrainingjobs", "jobrecords", "tensorboards", "pvc"):
         wait_until(f"no {kind} are left", lambda kind=kind: not of_mnist(cluster, kind))
     assert list(share.glob("logs/mnist-2/checkpoint.json")), "the files stay"
@@ -177,7 +177,7 @@ def test_an_application_is_stopped_goes_on_is_restarted_and_runs_once_more(clust
 
     assert ask(cluster, "stop", "slow").out == "app/slow stopped\n"
     comes_to(cluster, "slow", 1, "Stopped")
-    assert ask(cluster, "restart", "slow").out == "app/slow goes on\n"
+    assert ask(cluster, "restart", "slow").out == "app/slow resumed\n"
     comes_to(cluster, "slow", 1, "Running")
     assert ask(cluster, "rerun", "slow").out == "app/slow runs again as revision 2\n"
     comes_to(cluster, "slow", 2, "Running")
