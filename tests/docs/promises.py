@@ -221,7 +221,7 @@ def _named(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
 
 
 HEAD = """\
-# What is promised
+# Feature matrix
 
 Each row is one promise of the systems that Paceline stands in for: **T** T9k's tutorials, **H** the Helm chart for
 TensorFlow, **S** the model-training service, **D** pages beside these, **X** what others of their sort have. The tests
