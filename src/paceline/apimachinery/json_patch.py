@@ -16,7 +16,7 @@ MAX_COPIED_BYTES = 3 * 1024 * 1024
 Copies = dict[int, Any]
 
 
-class Unfit(BadRequest):
+class PatchFailed(BadRequest):
     """A valid patch that cannot be applied to its object."""
 
 
@@ -45,8 +45,8 @@ def apply_operations(target: Any, operations: Any) -> Any:
         try:
             room = _room_after(room, target, operation)
             target = _apply(target, operation, copies)
-        except Unfit as error:
-            raise Unfit(f"operation {number} of the patch: {error}") from error
+        except PatchFailed as error:
+            raise PatchFailed(f"operation {number} of the patch: {error}") from error
     return target
 
 
@@ -56,26 +56,24 @@ def _room_after(room: int, target: Any, operation: Any) -> int:
     try:
         room -= len(orjson.dumps(_found(target, _steps(operation, "from"))))
     except orjson.JSONEncodeError as error:
-        raise Unfit("what it copies nests too deeply") from error
+        raise PatchFailed("the copied value is nested too deeply") from error
     if room < 0:
-        raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
+        raise PatchFailed(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
     return room
 
 
 def _apply(target: Any, operation: Any, copies: Copies) -> Any:
     if not isinstance(operation, dict):
-        raise Unfit("it is not an object")
-    path = _steps(operation, "path")
+        raise PatchFailed("it is not an object")
+    # A missing value counts as null, as in Kubernetes.
+    path, value = _steps(operation, "path"), operation.get("value")
     match operation.get("op"):
         case "add":
-            return _put(target, path, _value(operation), copies)
+            return _put(target, path, value, copies)
         case "remove":
             return _drop(target, path, copies)
         case "replace":
-            value = _value(operation)
-            if not path:
-                return value
-            return _replace(target, path, value, copies)
+            return _replace(target, path, value, copies) if path else value
         case "move":
             start = _steps(operation, "from")
             value = _find(target, start)
@@ -85,26 +83,20 @@ def _apply(target: Any, operation: Any, copies: Copies) -> Any:
             value = orjson.loads(orjson.dumps(_found(target, _steps(operation, "from"))))
             return _put(target, path, value, copies)
         case "test":
-            if _find(target, path) != _value(operation):
-                raise Unfit(f"the value at {operation['path']!r} is another one")
+            if _find(target, path) != value:
+                raise PatchFailed(f"the value at {operation['path']!r} differs")
             return target
         case other:
-            operations = "add, remove, replace, move, copy or test"
-            raise Unfit(f"op is {other!r}, which is none of {operations}")
-
-
-def _value(operation: dict[str, Any]) -> Any:
-    # A missing value counts as null, as in Kubernetes.
-    return operation.get("value")
+            raise PatchFailed(f"op must be add, remove, replace, move, copy or test, not {other!r}")
 
 
 def _steps(operation: dict[str, Any], field: str) -> tuple[str, ...]:
     text = operation.get(field)
     if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise Unfit(f"{field} must be a JSON pointer like /metadata/labels, not {text!r}")
+        raise PatchFailed(f"{field} must be a JSON pointer like /metadata/labels, not {text!r}")
     parts = text.split("/", MAX_STEPS + 1)[1:]
     if len(parts) > MAX_STEPS:
-        raise Unfit(f"{field} may have at most {MAX_STEPS} steps")
+        raise PatchFailed(f"{field} may have at most {MAX_STEPS} steps")
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
@@ -115,7 +107,7 @@ def _find(target: Any, path: tuple[str, ...]) -> Any:
         elif isinstance(target, list):
             target = target[_index(target, step)]
         else:
-            raise Unfit(f"there is nothing at {_spelled(path)!r}")
+            raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
     return target
 
 
@@ -142,7 +134,7 @@ def _put(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
     step, remaining = path[0], path[1:]
     if isinstance(target, dict):
         if remaining and step not in target:
-            raise Unfit(f"there is nothing at {_spelled(path)!r}")
+            raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
         inner = _put(target.get(step), remaining, value, copies)
         target = _editable(target, copies)
         target[step] = inner
@@ -158,7 +150,7 @@ def _put(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
             target = _editable(target, copies)
             target.insert(position, value)
         return target
-    raise Unfit(f"there is nothing at {_spelled(path)!r}")
+    raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
 
 
 def _replace(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
@@ -172,13 +164,13 @@ def _replace(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> 
 
 def _drop(target: Any, path: tuple[str, ...], copies: Copies) -> Any:
     if not path:
-        raise Unfit("it would remove the whole object")
+        raise PatchFailed("it would remove the whole object")
     step, remaining = path[0], path[1:]
     if isinstance(target, dict) and step in target:
         return _dropped(target, step, remaining, copies)
     if isinstance(target, list):
         return _dropped(target, _index(target, step), remaining, copies)
-    raise Unfit(f"there is nothing at {_spelled(path)!r}")
+    raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
 
 
 def _dropped(target: Any, position: str | int, remaining: tuple[str, ...], copies: Copies) -> Any:
@@ -197,7 +189,7 @@ def _index(target: list[Any], step: str, *, end: int = 0) -> int:
         at = int(step)
         if at < len(target) + end:
             return at
-    raise Unfit(f"{step!r} is no place in a list of {len(target)}")
+    raise PatchFailed(f"{step!r} is not an index of a list of {len(target)} items")
 
 
 def _spelled(path: tuple[str, ...]) -> str:

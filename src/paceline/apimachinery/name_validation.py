@@ -1,4 +1,4 @@
-"""Validation of names, labels and annotations, with the messages of Kubernetes."""
+"""Validation of names, labels and annotations."""
 
 import re
 from collections.abc import Mapping
@@ -11,40 +11,18 @@ MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 MAX_ANNOTATIONS_BYTES = 256 * 1024
 
-_ALNUM = "must start and end with an alphanumeric character"
-_REGEX = "regex used for validation is"
+_ENDS = "and start and end with a letter or digit"
+LABEL_RULE = f"must consist of lower case letters, digits and '-', {_ENDS}"
+SUBDOMAIN_RULE = f"must consist of lower case letters, digits, '-' and '.', {_ENDS}"
+SERVICE_RULE = "must consist of lower case letters, digits and '-', start with a letter, and end with a letter or digit"
+PART_RULE = f"must consist of letters, digits, '-', '_' and '.', {_ENDS}"
+_VALUE_RULE = f"must be empty, or consist of letters, digits, '-', '_' and '.', {_ENDS}"
+
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_OLD_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_PART = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = rf"({_PART})?"
-
-LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    f"{_ALNUM} (e.g. 'my-name',  or '123-abc', {_REGEX} '{_LABEL}')"
-)
-SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    f"'.', and {_ALNUM} (e.g. 'example.com', {_REGEX} '{_SUBDOMAIN}')"
-)
-OLD_LABEL_RULE = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
-    f"'abc-123', {_REGEX} '{_OLD_LABEL}')"
-)
-PART_RULE = (
-    f"name part must consist of alphanumeric characters, '-', '_' or '.', and {_ALNUM} (e.g. "
-    f"'MyName',  or 'my.name',  or '123-abc', {_REGEX} '{_PART}')"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    f"'.', and {_ALNUM} (e.g. 'MyValue',  or 'my_value',  or '12345', {_REGEX} '{_VALUE}')"
-)
-
 _IS_LABEL = re.compile(_LABEL)
-_IS_SUBDOMAIN = re.compile(_SUBDOMAIN)
-_IS_OLD_LABEL = re.compile(_OLD_LABEL)
-_IS_PART = re.compile(_PART)
+_IS_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_IS_SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_IS_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 
 def label_problem(name: str) -> str:
@@ -59,7 +37,7 @@ def subdomain_problem(name: str) -> str:
 
 def service_problem(name: str) -> str:
     """Return why a name is not valid for a Service; "" if it is."""
-    return _problem(name, _IS_OLD_LABEL, rule=OLD_LABEL_RULE, longest=MAX_LABEL)
+    return _problem(name, _IS_SERVICE, rule=SERVICE_RULE, longest=MAX_LABEL)
 
 
 def better_name(name: str) -> str:
@@ -72,11 +50,11 @@ def key_problem(key: str) -> str:
     """Return why text is not a valid key of a label or annotation; "" if it is."""
     prefix, slash, part = key.rpartition("/")
     if slash and (problem := subdomain_problem(prefix)):
-        return f"prefix part {problem}"
+        return f"the part before the slash {problem}"
     if not part:
-        return "name part must be non-empty"
+        return "the name must not be empty"
     if len(part) > MAX_LABEL:
-        return f"name part must be no more than {MAX_LABEL} bytes"
+        return f"the name must be no more than {MAX_LABEL} bytes"
     return "" if _IS_PART.fullmatch(part) else PART_RULE
 
 

@@ -81,16 +81,7 @@ class Resource:
     namespaced: bool = True
     # With `status`, the status is written through its own subresource.
     subresources: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = (
-        "create",
-        "delete",
-        "deletecollection",
-        "get",
-        "list",
-        "patch",
-        "update",
-        "watch",
-    )
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     # The name of this kind's component schema, and the schema itself.
     schema_name: str
     schema: Mapping[str, Any]

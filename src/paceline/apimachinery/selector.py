@@ -17,27 +17,13 @@ _END = "end of string"
 # Field selectors of each built-in kind, besides metadata.name and metadata.namespace.
 _SELECTABLE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork"),
+        *("status.phase", "status.podIP", "status.nominatedNodeName"),
     ),
     ("", "Event"): (
-        "involvedObject.apiVersion",
-        "involvedObject.fieldPath",
-        "involvedObject.kind",
-        "involvedObject.name",
-        "involvedObject.namespace",
-        "involvedObject.resourceVersion",
-        "involvedObject.uid",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
+        *("involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind", "involvedObject.name"),
+        *("involvedObject.namespace", "involvedObject.resourceVersion", "involvedObject.uid"),
+        *("reason", "reportingComponent", "source", "type"),
     ),
     ("", "Namespace"): ("status.phase",),
     ("", "Node"): ("spec.unschedulable",),
@@ -117,23 +103,20 @@ def parse_labels(text: str) -> tuple[LabelRule, ...]:
         rules.append(_rule(tokens))
         if tokens[0] == _END:
             break
-        _expect(tokens, ",")
+        _take(tokens, ",", expected="',' or the end")
         if tokens[0] == _END:
-            raise BadRequest("found '', expected: identifier after ','")
+            raise _unexpected(_END, "a key after ','")
     return tuple(rules)
 
 
 def _rule(tokens: deque[str]) -> LabelRule:
-    negated = tokens[0] == "!"
-    if negated:
+    is_negated = tokens[0] == "!"
+    if is_negated:
         tokens.popleft()
-    if not negated and tokens[0] in _SIGNS:
-        raise BadRequest(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     key = _word(tokens)
     if problem := key_problem(key):
-        detail = f'key: Invalid value: "{key}": {problem}'
-        raise BadRequest(f"unable to parse requirement: {detail}")
-    if negated:
+        raise BadRequest(f'invalid label selector: key "{key}" {problem}')
+    if is_negated:
         return LabelRule(key=key, op="absent")
     if tokens[0] in {",", _END}:
         return LabelRule(key=key, op="exists")
@@ -141,61 +124,44 @@ def _rule(tokens: deque[str]) -> LabelRule:
     if op in {"in", "notin"}:
         return LabelRule(key=key, op=op, values=_listed(tokens))
     if op not in {"=", "==", "!=", "<", ">"}:
-        raise BadRequest(f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt")
+        raise _unexpected(op, "in, notin, =, ==, !=, < or >")
     value = "" if tokens[0] in {",", _END} else _word(tokens)
     if op in {"<", ">"}:
         if not _is_integer(value):
-            raise BadRequest(f"for '{op}' the value must be an integer, not '{value}'")
+            raise _unexpected(value, f"an integer after '{op}'")
         return LabelRule(key=key, op=op, values=frozenset({value}))
-    name = "notin" if op == "!=" else "in"
-    return LabelRule(key=key, op=name, values=frozenset({_checked(value)}))
+    return LabelRule(key=key, op="notin" if op == "!=" else "in", values=frozenset({_checked(value)}))
 
 
 def _listed(tokens: deque[str]) -> frozenset[str]:
-    if tokens[0] != "(":
-        raise BadRequest(f"unable to parse requirement: found '{tokens[0]}' expected: '('")
-    tokens.popleft()
+    _take(tokens, "(", expected="'('")
     values: set[str] = set()
     while True:
-        if tokens[0] in {",", ")"}:
-            values.add("")
-        else:
-            values.add(_checked(_word(tokens)))
+        values.add("" if tokens[0] in {",", ")"} else _checked(_word(tokens)))
         if tokens[0] == ")":
             tokens.popleft()
             return frozenset(values)
-        if tokens[0] != ",":
-            token = "" if tokens[0] == _END else tokens[0]
-            raise BadRequest(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
-        tokens.popleft()
+        _take(tokens, ",", expected="',' or ')'")
 
 
-def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
+def parse_fields(text: str, *, group: str, kind: str, selectable: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
     """Return the parsed field selector of a kind; raise BadRequest for an unknown field."""
-    selectable = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *more)
+    paths = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *selectable)
     rules: list[FieldRule] = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():
             continue
         match = re.fullmatch(r"([^=!]*?)(!=|==|=)((?:[^=\\]|\\[\\,=])*)", part, re.DOTALL)
         if match is None:
-            raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
+            raise BadRequest(f"invalid field selector: '{part}' is not of the form path=value or path!=value")
         path, op, value = match.groups()
         if not path and not value:
             continue
-        if path not in selectable:
-            raise BadRequest(_unknown_field(path, group, kind))
+        if path not in paths:
+            raise BadRequest(f"field label not supported: {path}; supported: {', '.join(paths)}")
         plain = re.sub(r"\\([\\,=])", r"\1", value)
         rules.append(FieldRule(path=path, value=plain, equal=op != "!="))
     return tuple(rules)
-
-
-def _unknown_field(path: str, group: str, kind: str) -> str:
-    """Return Kubernetes' message, which differs for built-in kinds without their own selectable fields."""
-    is_plain = (not group or group.endswith(".k8s.io")) and (group, kind) not in _SELECTABLE
-    if is_plain:
-        return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    return f"field label not supported: {path}"
 
 
 def matches(rules: tuple[LabelRule, ...], labels: Mapping[str, Any]) -> bool:
@@ -269,7 +235,7 @@ def _tokens(text: str) -> deque[str]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise BadRequest(f"unable to parse the label selector at '{text[position:]}'")
+            raise _unexpected(text[position:], "a key or value")
         tokens.append(match[1] or match[2])
         position = match.end()
     tokens.append(_END)
@@ -277,21 +243,25 @@ def _tokens(text: str) -> deque[str]:
 
 
 def _word(tokens: deque[str]) -> str:
-    token = tokens.popleft() if tokens[0] != _END else ""
-    if not token or token in _SIGNS:
-        raise BadRequest(f"unable to parse requirement: found '{token}', expected: identifier")
-    return token
+    token = tokens[0]
+    if token == _END or token in _SIGNS:
+        raise _unexpected(token, "a key or value")
+    return tokens.popleft()
 
 
-def _expect(tokens: deque[str], sign: str) -> None:
+def _take(tokens: deque[str], sign: str, *, expected: str) -> None:
     if tokens[0] != sign:
-        raise BadRequest(f"found '{tokens[0]}', expected: ',' or 'end of string'")
+        raise _unexpected(tokens[0], expected)
     tokens.popleft()
+
+
+def _unexpected(token: str, expected: str) -> BadRequest:
+    return BadRequest(f"invalid label selector: found '{token}', expected {expected}")
 
 
 def _checked(value: str) -> str:
     if problem := value_problem(value):
-        raise BadRequest(f'unable to parse requirement: values: Invalid value: "{value}": {problem}')
+        raise BadRequest(f'invalid label selector: value "{value}" {problem}')
     return value
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from paceline.apimachinery.json_patch import Unfit
+from paceline.apimachinery.json_patch import PatchFailed
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.schema import Schema, reference_of
 
@@ -31,7 +31,7 @@ class Strategic:
             case None | "merge":
                 pass
             case other:
-                raise Unfit(f"$patch must be delete, merge or replace, not {other!r}")
+                raise PatchFailed(f"$patch must be delete, merge or replace, not {other!r}")
         _check_retained(patch)
         merged = dict(target)
         for name, value in patch.items():
@@ -67,7 +67,7 @@ class Strategic:
         count = len(target)
         for patch_item in patch:
             if not isinstance(patch_item, dict) or key not in patch_item:
-                raise Unfit(f"an item of the patch does not set the merge key {key}")
+                raise PatchFailed(f"an item of the patch does not set the merge key {key}")
             name = _json(patch_item[key])
             if patch_item.get(_DIRECTIVE) == "delete":
                 for position in positions.pop(name, ()):
@@ -86,7 +86,7 @@ class Strategic:
         for name, value in patch.items():
             field = name.partition("/")[2]
             if name.startswith((_DROP, _ORDER)) and not isinstance(value, list):
-                raise Unfit(f"{name} must be a list")
+                raise PatchFailed(f"{name} must be a list")
             if not isinstance(merged.get(field), list) or not isinstance(value, list):
                 continue
             if name.startswith(_DROP):
@@ -112,13 +112,13 @@ class Strategic:
 
 
 def _check_retained(patch: Object) -> None:
-    """Raise Unfit if a patch sets a field that its retainKeys do not contain."""
+    """Raise PatchFailed if a patch sets a field that its retainKeys do not contain."""
     retained = patch.get(_RETAIN)
     fields = (name for name, value in patch.items() if not name.startswith("$") and value is not None)
     if retained is not None and (
         not isinstance(retained, list) or not frozenset(map(str, retained)).issuperset(fields)
     ):
-        raise Unfit("invalid patch format of retainKeys")
+        raise PatchFailed("invalid patch format of retainKeys")
 
 
 def _key_of(item: Any, key: str) -> Any:

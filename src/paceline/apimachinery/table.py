@@ -108,31 +108,26 @@ def age(since: Any, now: str) -> str:
     return human_duration(passed.total_seconds())
 
 
+# Durations below the first number of seconds are shown in the large unit, and in the small one if there is one.
+_UNITS: tuple[tuple[float, tuple[int, str], tuple[int, str] | None], ...] = (
+    (2 * _MINUTE, (1, "s"), None),
+    (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
+    (3 * _HOUR, (_MINUTE, "m"), None),
+    (8 * _HOUR, (_HOUR, "h"), (_MINUTE, "m")),
+    (2 * _DAY, (_HOUR, "h"), None),
+    (8 * _DAY, (_DAY, "d"), (_HOUR, "h")),
+    (2 * _YEAR, (_DAY, "d"), None),
+    (8 * _YEAR, (_YEAR, "y"), (_DAY, "d")),
+    (float("inf"), (_YEAR, "y"), None),
+)
+
+
 def human_duration(seconds: float) -> str:
     """Return a duration in one or two units, as kubectl prints it."""
-    total = int(seconds)
     if seconds < -1:
         return "<invalid>"
-    if total < 2 * _MINUTE:
-        return f"{max(total, 0)}s"
-    if total < 10 * _MINUTE:
-        return _two(total, _MINUTE, "m", 1, "s")
-    if total < 3 * _HOUR:
-        return f"{total // _MINUTE}m"
-    if total < 8 * _HOUR:
-        return _two(total, _HOUR, "h", _MINUTE, "m")
-    if total < 2 * _DAY:
-        return f"{total // _HOUR}h"
-    if total < 8 * _DAY:
-        return _two(total, _DAY, "d", _HOUR, "h")
-    if total < 2 * _YEAR:
-        return f"{total // _DAY}d"
-    if total < 8 * _YEAR:
-        return _two(total, _YEAR, "y", _DAY, "d")
-    return f"{total // _YEAR}y"
-
-
-def _two(total: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    first, remainder = divmod(total, large)
-    second = remainder // small
-    return f"{first}{large_name}{second}{small_name}" if second else f"{first}{large_name}"
+    total = max(int(seconds), 0)
+    large, small = next((large, small) for limit, large, small in _UNITS if total < limit)
+    count, remainder = divmod(total, large[0])
+    second = remainder // small[0] if small else 0
+    return f"{count}{large[1]}{second}{small[1]}" if small and second else f"{count}{large[1]}"

@@ -13,8 +13,8 @@ from paceline.apimachinery.fields.managed_fields import (
     Entry,
     Managed,
     compared,
-    newborn,
-    said_or_there,
+    fields_of_new,
+    sent_or_stored,
     to_wire,
     updated,
 )
@@ -143,7 +143,7 @@ class FieldTracker:
         entries = metadata.pop("managedFields", None)
         zero = _zero(struct_of(resource.group, resource.version, resource.kind) if resource.is_builtin else "")
         ignored = (*ignored_paths(target), *unset)
-        managed = said_or_there(entries, None)
+        managed = sent_or_stored(entries, None)
         if managed:
             comparison = self._compared(resource, zero, new).without(ignored)
             managed = updated(managed, author, comparison, now=self.now)
@@ -156,7 +156,7 @@ class FieldTracker:
         self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]
     ) -> Managed:
         try:
-            fields = newborn(self.type_of(target.resource), new, zero=zero, ignored=ignored)
+            fields = fields_of_new(self.type_of(target.resource), new, zero=zero, ignored=ignored)
         except BadRequest:
             return {}
         if target.written:
@@ -171,7 +171,7 @@ class FieldTracker:
         old_entries = old["metadata"].get("managedFields")
         # Managed fields sent to a subresource are ignored.
         sent_entries = None if target.subresource else metadata.get("managedFields")
-        managed = said_or_there(sent_entries, old_entries)
+        managed = sent_or_stored(sent_entries, old_entries)
         if not managed:
             # An update does not start the tracking.
             metadata.pop("managedFields", None)

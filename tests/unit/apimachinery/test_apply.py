@@ -15,9 +15,9 @@ from paceline.apimachinery.fields.managed_fields import (
     Author,
     Entry,
     compared,
+    fields_of_new,
     from_wire,
-    newborn,
-    said_or_there,
+    sent_or_stored,
     to_wire,
     updated,
 )
@@ -399,20 +399,20 @@ def test_entries_are_written_as_kubernetes_writes_them(cluster):
 def test_entries_that_cannot_be_read_are_not_taken(said):
     there = to_wire({("Update", "w", "v1", ""): Entry(author=writer("w"), time="t", fields={"f:a": {}})})
 
-    assert said_or_there(said, there) == from_wire(there)
+    assert sent_or_stored(said, there) == from_wire(there)
 
 
 def test_one_empty_entry_makes_all_entries_go():
     there = to_wire({("Update", "w", "v1", ""): Entry(author=writer("w"), time="t", fields={"f:a": {}})})
 
-    assert said_or_there([{}], there) == {}
+    assert sent_or_stored([{}], there) == {}
 
 
 def test_a_newborn_does_not_own_what_every_object_has():
     new = {**thing(size=0, labels={"a": "x"}), "status": {"phase": "x"}}
     zero = {"metadata": {"creationTimestamp": None}, "spec": {"size": 0, "tags": None}}
 
-    fields = newborn(KNOWN, new, zero=zero, ignored=(("f:status",),))
+    fields = fields_of_new(KNOWN, new, zero=zero, ignored=(("f:status",),))
 
     assert fields == {"f:spec": {"f:labels": {".": {}, "f:a": {}}}}
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from paceline.apimachinery.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
+from paceline.apimachinery.json_patch import MAX_OPERATIONS, PatchFailed, apply_operations, merge
 from paceline.errors import BadRequest
 
 # The examples of RFC 7386, appendix A.
@@ -85,7 +85,7 @@ UNFIT = {
 
 @pytest.mark.parametrize("operation", UNFIT.values(), ids=UNFIT)
 def test_an_operation_that_does_not_fit_is_refused_with_its_number(operation):
-    with pytest.raises(Unfit, match="operation 1 of the patch"):
+    with pytest.raises(PatchFailed, match="operation 1 of the patch"):
         apply_operations({"a": [1], "n": 1}, [op("test", "/n", value=1), operation])
 
 
@@ -99,7 +99,7 @@ def test_a_patch_is_a_list_of_bounded_length():
 def test_copies_are_bounded_by_what_they_hold():
     steps = [op("copy", f"/a/k{number}", **{"from": "/a"}) for number in range(64)]
 
-    with pytest.raises(Unfit, match="copies may have at most"):
+    with pytest.raises(PatchFailed, match="copies may have at most"):
         apply_operations({"a": {"k": "x" * 100}}, steps)
 
 
@@ -119,11 +119,11 @@ def test_a_patch_that_nests_ever_deeper_is_refused():
     ]
     operations = [op("add", "/x", value={}), *deeper * 10, op("copy", "/q", **{"from": "/x"})]
 
-    with pytest.raises(Unfit, match="too deeply"):
+    with pytest.raises(PatchFailed, match="too deeply"):
         apply_operations({}, operations)
 
 
 @pytest.mark.parametrize("name", ["add", "remove", "replace", "test"])
 def test_a_path_without_end_is_refused(name):
-    with pytest.raises(Unfit, match="steps"):
+    with pytest.raises(PatchFailed, match="steps"):
         apply_operations({}, [op("add", "/a", value=nest(100)), op(name, "/a" * 100_000, value=1)])

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components
-from paceline.apimachinery.json_patch import Unfit
+from paceline.apimachinery.json_patch import PatchFailed
 from paceline.apimachinery.strategic_merge import Strategic
 
 POD = builtin_components()["io.k8s.api.core.v1.Pod"]
@@ -95,7 +95,7 @@ BAD = [{"spec": {"containers": [{"image": "1"}]}}, {"spec": {"containers": ["a"]
 
 @pytest.mark.parametrize("patch", BAD, ids=str)
 def test_a_patch_that_does_not_fit_is_refused(patch):
-    with pytest.raises(Unfit):
+    with pytest.raises(PatchFailed):
         Strategic(builtin_components()).apply(pod(containers=CONTAINERS), patch, POD)
 
 

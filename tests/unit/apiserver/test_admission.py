@@ -92,7 +92,7 @@ async def test_every_fault_is_told_at_once(client):
     assert said.json["details"]["kind"] == "Widget"
     assert said.json["details"]["group"] == "toys.test"
     name = said.causes.pop("metadata.name")
-    assert name.startswith('Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain must consist of')
+    assert name.startswith('Invalid value: "Bad_Name": must consist of lower case letters')
     assert {path: text for path, text in said.causes.items() if path != "metadata.name"} == {
         "spec.size": "Invalid value: 0: spec.size in body should be greater than or equal to 1",
         "spec.mode": 'Unsupported value: "Fsat": supported values: "Fast", "Slow", did you mean "Fast"?',

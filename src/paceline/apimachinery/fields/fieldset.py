@@ -215,7 +215,7 @@ def minus(fields: Fields, paths: Iterable[Path]) -> Fields:
     if len(present) > FEW:
         return encode(decode(fields).difference(present))
     for path in present:
-        fields = _drop(fields, path)
+        fields = _drop(fields, path, with_below=False)
     return fields
 
 
@@ -226,33 +226,24 @@ def shared(fields: Fields, paths: Iterable[Path]) -> list[Path]:
     return [path for path in dict.fromkeys(paths) if path and has(fields, path)]
 
 
-def _drop(fields: Fields, path: Path) -> Fields:
-    step, remaining = path[0], path[1:]
-    child_fields = fields[step]
-    below = (
-        _drop(child_fields, remaining)
-        if remaining
-        else {name: child for name, child in child_fields.items() if name != SELF}
-    )
-    if not below:
-        return {name: child for name, child in fields.items() if name != step}
-    return {**fields, step: {} if len(below) == 1 and SELF in below else below}
-
-
 def minus_all(fields: Fields, paths: Iterable[Path]) -> Fields:
     """Return a set without some paths and all paths below them."""
     for path in paths:
-        fields = _cut(fields, path)
+        fields = _drop(fields, path, with_below=True)
     return fields
 
 
-def _cut(fields: Fields, path: Path) -> Fields:
+def _drop(fields: Fields, path: Path, *, with_below: bool) -> Fields:
     step, remaining = path[0], path[1:]
-    if step not in fields:
+    child = fields.get(step)
+    if child is None:
         return fields
-    below = _cut(fields[step], remaining) if remaining else {}
-    if remaining and below is fields[step]:
-        return fields
+    if remaining:
+        below = _drop(child, remaining, with_below=with_below)
+        if below is child:
+            return fields
+    else:
+        below = {} if with_below else {name: inner for name, inner in child.items() if name != SELF}
     if not below:
         return {name: child for name, child in fields.items() if name != step}
     return {**fields, step: {} if len(below) == 1 and SELF in below else below}

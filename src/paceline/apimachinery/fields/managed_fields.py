@@ -21,19 +21,12 @@ MAX_WRITERS = 10
 _HEAD = frozenset({"apiVersion", "kind"})
 _SERVERS = frozenset(
     {
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "clusterName",
-        "generation",
-        "managedFields",
-        "resourceVersion",
+        *("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName"),
+        *("generation", "managedFields", "resourceVersion"),
     }
 )
 _METADATA = "f:metadata"
-_NOBODYS: frozenset[Path] = frozenset(
+_UNOWNED: frozenset[Path] = frozenset(
     ((_METADATA,), *((f"f:{name}",) for name in _HEAD), *((_METADATA, f"f:{name}") for name in _SERVERS))
 )
 
@@ -79,12 +72,12 @@ Managed = dict[Identity, Entry]
 
 def owned_paths(paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths that a manager can own."""
-    return frozenset(paths) - _NOBODYS
+    return frozenset(paths) - _UNOWNED
 
 
 def owned(fields: Fields) -> Fields:
     """Return the part of a field set that a manager can own."""
-    return minus(fields, _NOBODYS)
+    return minus(fields, _UNOWNED)
 
 
 def from_wire(entries: Any) -> Managed:
@@ -101,7 +94,7 @@ def from_wire(entries: Any) -> Managed:
     return managed
 
 
-def from_stranger(entries: Any) -> Managed:
+def from_client(entries: Any) -> Managed:
     """Return the decoded entries of a client; raise BadRequest if they are invalid."""
     if not isinstance(entries, list):
         raise BadRequest("managedFields must be a list")
@@ -129,19 +122,19 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return author.operation, entry.time, author.name, author.api_version, author.subresource
 
 
-def said_or_there(sent: Any, stored: Any) -> Managed:
+def sent_or_stored(sent: Any, stored: Any) -> Managed:
     """Return the entries that a write starts with: those of the client if they are valid, else the stored ones."""
     if sent is None or sent == stored:
         return from_wire(stored)
-    if entries_are_gone(sent):
+    if removes_entries(sent):
         return {}
     try:
-        return from_stranger(sent) or from_wire(stored)
+        return from_client(sent) or from_wire(stored)
     except BadRequest:
         return from_wire(stored)
 
 
-def entries_are_gone(sent: Any) -> bool:
+def removes_entries(sent: Any) -> bool:
     """Return whether a client removes all entries, by sending a single empty one."""
     return bool(sent == [{}])
 
@@ -165,7 +158,7 @@ def updated(managed: Managed, author: Author, comparison: Comparison, *, now: st
     return capped(remaining)
 
 
-def newborn(value_type: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]) -> Fields:
+def fields_of_new(value_type: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]) -> Fields:
     """Return the fields that the author of a new object owns: all except default values and ignored paths."""
     metadata = {name: value for name, value in new["metadata"].items() if name not in _SERVERS}
     body = {name: value for name, value in new.items() if name not in _HEAD}
@@ -185,8 +178,8 @@ def _same(zero: Any, new: Any, path: Path, fields: Any) -> Iterator[Path]:
         if isinstance(value, dict) and isinstance(other, dict):
             yield from _same(value, other, here, owned)
         # An atomic value is either set or not; a map that is owned by its members exists in any case.
-        is_said = other is not None and not owned and (value is None or (isinstance(value, dict) and other != value))
-        if not is_said and (value is None or isinstance(value, dict) or value == other):
+        is_set = other is not None and not owned and (value is None or (isinstance(value, dict) and other != value))
+        if not is_set and (value is None or isinstance(value, dict) or value == other):
             yield here
 
 

@@ -29,12 +29,8 @@ class Comparison:
         """Return the comparison without the paths at or below one of `tops`."""
         if not tops:
             return self
-        remaining = ([path for path in part if not is_below(path, tops)] for part in self._parts())
-        added, removed, modified = remaining
-        return Comparison(added=added, removed=removed, modified=modified)
-
-    def _parts(self) -> tuple[list[Path], list[Path], list[Path]]:
-        return self.added, self.removed, self.modified
+        parts = (self.added, self.removed, self.modified)
+        return Comparison(*([path for path in part if not is_below(path, tops)] for part in parts))
 
 
 def compare(value_type: Type, old: Any, new: Any) -> Comparison:

@@ -183,7 +183,7 @@ def selection_of(request: HttpRequest, target: Target) -> Selection:
         raise bad_request(f"selectors may have at most {MAX_SELECTOR} characters")
     resource = target.resource
     try:
-        rules = parse_fields(fields, group=resource.group, kind=resource.kind, more=resource.selectable)
+        rules = parse_fields(fields, group=resource.group, kind=resource.kind, selectable=resource.selectable)
         label_rules = parse_labels(labels)
     except BadRequest as error:
         raise bad_request(str(error)) from error

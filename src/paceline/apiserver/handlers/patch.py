@@ -10,7 +10,7 @@ from paceline.apimachinery.fields.apply import AppliedConfig, ApplyConflict, app
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
 from paceline.apimachinery.fields.typed import faults
-from paceline.apimachinery.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
+from paceline.apimachinery.json_patch import MAX_OPERATIONS, PatchFailed, apply_operations, merge
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Resource
 from paceline.apimachinery.strategic_merge import Strategic
@@ -69,7 +69,7 @@ def read_patch(request: HttpRequest, resource: Resource, components: Mapping[str
     def apply_strategic(old: Object) -> Any:
         try:
             return strategic.apply(old, fields, resource.schema)
-        except Unfit as error:
+        except PatchFailed as error:
             raise status_errors.bad_request(str(error)) from error
 
     return Patch(duplicates=duplicates, apply=apply_strategic)
@@ -88,7 +88,7 @@ def _operations(body: Any) -> list[Any]:
 def _apply_json_patch(old: Object, operations: list[Any]) -> Any:
     try:
         return apply_operations(old, operations)
-    except Unfit as error:
+    except PatchFailed as error:
         message = f"the JSON patch cannot be applied: {error}"
         status = status_errors.Status(code=422, reason="Invalid", message=message, details={})
         raise status_errors.StatusError(status) from error

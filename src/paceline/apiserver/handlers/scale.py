@@ -8,7 +8,7 @@ import orjson
 
 from paceline.apimachinery.crd.crd import value_at
 from paceline.apimachinery.field_errors import FieldFault
-from paceline.apimachinery.json_patch import Unfit, apply_operations, merge
+from paceline.apimachinery.json_patch import PatchFailed, apply_operations, merge
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Column, Resource, ScalePaths
 from paceline.apimachinery.table import AGE
@@ -133,7 +133,7 @@ def _patch_of(request: HttpRequest) -> Any:
     def patched(scale: Object) -> Any:
         try:
             new = apply_operations(scale, patch) if sort == JSON_PATCH else merge(scale, patch)
-        except (Unfit, BadRequest) as error:
+        except (PatchFailed, BadRequest) as error:
             raise status_errors.bad_request(str(error)) from error
         if not isinstance(new, dict):
             raise status_errors.bad_request("the result of the patch is not an object")

@@ -290,20 +290,16 @@ def _resources_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
             where = f"{path}.{field}[{name}]"
-            yield from _resource_name_faults(name, where)
             yield from _amount_faults(name, amount, where)
             if field == "requests":
                 yield from _request_faults(name, amount, limits, path)
 
 
-def _resource_name_faults(name: str, path: str) -> Iterator[Fault]:
+def _amount_faults(name: str, amount: Any, path: str) -> Iterator[Fault]:
     if problem := key_problem(name):
         yield invalid(path, name, problem)
     elif "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
         yield invalid(path, name, f"must be {', '.join(_STANDARD)} or a name with a domain, such as nvidia.com/gpu")
-
-
-def _amount_faults(name: str, amount: Any, path: str) -> Iterator[Fault]:
     value = parse(amount)
     if value < 0:
         yield invalid(path, str(amount), at_least(0))
