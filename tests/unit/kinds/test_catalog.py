@@ -75,7 +75,7 @@ def test_the_stem_is_the_name_and_five_digits_of_the_incarnation():
 NAMES = {
     "capitals and underscores": ("My_Job", 'did you mean "my-job"?'),
     "a dot": ("my.job", 'did you mean "my-job"?'),
-    "a digit first, since the job's service has its name": ("2024-run", "start with an alphabetic character"),
+    "a digit first, since the job's service has its name": ("2024-run", "start with a letter"),
     "too many characters": ("j" * 44, "must have at most 43 characters: its pod names are longer and limited to 63"),
     "far too many characters": ("j" * 64, "must be no more than 63 bytes"),
     "no name": (None, "set a name for the job"),
