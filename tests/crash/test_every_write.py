@@ -76,7 +76,6 @@ NOT_WAITED_IN = {
     "controllers/job/reconciler.py Jobs._hinder": "as NOT_KILLED_AT",
     "controllers/job/reconciler.py Jobs._say_unreadable": "as NOT_KILLED_AT",
     "controllers/leader_election.py": "as ELSEWHERE",
-    "controllers/job/log_activity.py": "asks when containers wrote last, of jobs that no life has; writes nothing",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
     "node/server/remotecommand.py": "a client's line to a command, which ends with it; writes nothing",
     "node/network/pod_ports.py": "passes requests on to pods; writes nothing",

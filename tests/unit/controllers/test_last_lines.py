@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from paceline.controllers.job.failure_logs import LINE_CHARACTERS, LastLines, last_lines
+from paceline.controllers.job.pod_logs import LINE_CHARACTERS, LastLines, last_lines
 from paceline.errors import ServiceUnavailable
 from paceline.plan.job.plan import LogRef
 from tests.unit.controllers.reading import JOB, WISH, Node, beside
 
 
 def play(node, story):
-    return beside(node, lambda cluster, sim, told: LastLines(cluster=cluster, chance=sim.chance, on_found=told), story)
+    return beside(node, lambda cluster, sim, told: LastLines(cluster=cluster, chance=sim.chance, on_read=told), story)
 
 
 async def asked_once(found, told):

@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from paceline.apimachinery.timestamps import from_wire
-from paceline.controllers.job.log_activity import LAST, Listening
+from paceline.controllers.job.pod_logs import LAST, LogActivityReader
 from paceline.errors import ServiceUnavailable
 from paceline.testing.sim.effects import START
 from tests.unit.controllers.reading import JOB, WISH, Node, beside
@@ -15,7 +15,7 @@ WRITTEN = from_wire("2029-12-31T23:59:58.123456Z")
 
 def play(node, story):
     def make(cluster, sim, told):
-        return Listening(cluster=cluster, chance=sim.chance, clock=sim.clock, on_heard=told)
+        return LogActivityReader(cluster=cluster, chance=sim.chance, clock=sim.clock, on_read=told)
 
     return beside(node, make, story)
 

@@ -19,7 +19,7 @@ from paceline.client.informer import Informer, running
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.app.snapshot import leader_log, look, record_spec
-from paceline.controllers.job.failure_logs import JobKey, LastLines
+from paceline.controllers.job.pod_logs import JobKey, LastLines
 from paceline.effects import Clock, Random
 from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
@@ -95,7 +95,7 @@ class Apps:
         )
         for informer in self.jobs.values():
             informer.cache.listen(self._owned_changed)
-        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
+        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_read=self.queue.add)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""

@@ -12,8 +12,7 @@ from paceline.client.informer import Handler, Informer
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.apply_plan import Actuator, apply_plan
-from paceline.controllers.job.failure_logs import JobKey, LastLines
-from paceline.controllers.job.log_activity import Listening
+from paceline.controllers.job.pod_logs import JobKey, LastLines, LogActivityReader
 from paceline.controllers.job.snapshot import LogsRead, Reading, Readings, look
 from paceline.effects import Clock, Random
 from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
@@ -69,7 +68,7 @@ class Jobs:
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
     _last_lines: LastLines = field(init=False)
-    _listening: Listening = field(init=False)
+    _log_activity: LogActivityReader = field(init=False)
     _readings: Readings = field(init=False, default_factory=Readings)
     # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
     _holders: set[JobKey] = field(init=False, default_factory=set)
@@ -86,8 +85,10 @@ class Jobs:
             kind.plural: self._informer(collection_of(kind), self._job_changed(kind.plural)) for kind in registry.KINDS
         }
         self.pods.cache.listen(self._pod_changed)
-        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
-        self._listening = Listening(cluster=self.cluster, chance=self.chance, clock=self.clock, on_heard=self.queue.add)
+        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_read=self.queue.add)
+        self._log_activity = LogActivityReader(
+            cluster=self.cluster, chance=self.chance, clock=self.clock, on_read=self.queue.add
+        )
 
     def _informer(self, where: Collection, on_change: Handler) -> Informer:
         select = Select(namespace=self.namespace)
@@ -106,7 +107,7 @@ class Jobs:
             for informer in (*self._jobs.values(), self.pods):
                 await informer.has_synced.wait()
             group.create_task(self._last_lines.run())
-            group.create_task(self._listening.run())
+            group.create_task(self._log_activity.run())
             synced.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
@@ -116,7 +117,7 @@ class Jobs:
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
             self._last_lines.forget(key)
-            self._listening.forget(key)
+            self._log_activity.forget(key)
             self._readings.forget(key)
             self._promised.pop(key, None)
             self._hindrances.pop(key, None)
@@ -154,16 +155,16 @@ class Jobs:
         self._last_lines.forget(key, view.last_lines)
         if plan.read_log is not None:
             self._last_lines.ask(key, plan.read_log)
-        self._listening.ask(key, plan.check_logs)
+        self._log_activity.ask(key, plan.check_logs)
         if plan.status.phase is not Phase.RUNNING:
-            self._listening.forget(key)
+            self._log_activity.forget(key)
 
     async def _look(self, key: JobKey, kind: JobKind, job: Object) -> JobSnapshot | None:
         """Read everything that a decision may look at; None when somebody else must act first, who is told."""
         try:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
-            logs = LogsRead(last_lines=self._last_lines.of(key), activity=self._listening.of(key))
+            logs = LogsRead(last_lines=self._last_lines.of(key), activity=self._log_activity.of(key))
             return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)

@@ -6,7 +6,7 @@ Never  reads a pod, a clock, or another kind.
 """
 
 import shlex
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -14,33 +14,14 @@ from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
-from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
-from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Replicas, Resources, Template, about
+from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Resources, Template, about
 from paceline.kinds.spec.pod_template import Words
-from paceline.kinds.spec.restart_policy import RestartObject
-from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, debugged, is_debug
+from paceline.kinds.spec.run_policy import debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 PORT, USUAL_PORT = "master", 29500
-
-
-class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas of one type."""
-
-    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
-    replicas: Replicas = 1
-    template: (
-        Annotated[
-            Template,
-            about(
-                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
-            ),
-        ]
-        | None
-    ) = None
-    restart_policy: RestartObject | None = None
 
 
 class TorchConfig(Part, frozen=True, kw_only=True):
@@ -58,23 +39,11 @@ class Ssh(Part, frozen=True, kw_only=True):
     sshd_path: Annotated[str, about("Path of T9k's SSH server in the workers. Not used.")] | None = None
 
 
-class RunPolicy(Limits, frozen=True, kw_only=True):
-    """Deadlines of the job, and what is deleted when it ends."""
-
-    clean_up_workers: CleanUpWorkers | None = None
-
-
-class ColossalAIJob(DataFlowSpec, frozen=True, kw_only=True):
+class ColossalAIJob(LauncherJob, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
     torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
-    restart_scope: Scope | None = None
-    suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 class OldLauncher(Part, frozen=True, kw_only=True):
@@ -140,16 +109,6 @@ def expand(job: ColossalAIJob, site: JobNaming) -> Gang:
     return launcher_jobs.gang(job, template, remote_launch.launch(site, hosts))
 
 
-def places(job: ColossalAIJob) -> tuple[ReplicaId, ...]:
-    """Return every replica of the job: the launcher, then the workers."""
-    return launcher_jobs.places(job)
-
-
-def templates(job: ColossalAIJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path; the launcher's is completed from the workers'."""
-    return launcher_jobs.templates(job, path)
-
-
 def ports(job: ColossalAIJob) -> Ports:
     """Return a port for each worker's agent, and one for the store of the first worker."""
     return {PORT: USUAL_PORT, **remote_launch.agent_ports(launcher_jobs.workers(job))}
@@ -173,8 +132,8 @@ KIND = JobKind(
     spec=ColossalAIJob,
     check=check,
     expand=expand,
-    places=places,
-    templates=templates,
+    places=launcher_jobs.places,
+    templates=launcher_jobs.templates,
     ports=ports,
     old=OldColossalAIJob,
     migrate=migrate,

@@ -1,17 +1,20 @@
 """Functions for kinds with a launcher and workers: MPIJob and ColossalAIJob."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Protocol
+from collections.abc import Callable, Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from paceline.apimachinery.field_errors import duplicate, invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
 from paceline.kinds.kind_types import Located
-from paceline.kinds.spec.fields import Free, Part, about
+from paceline.kinds.spec.data import DataFlowSpec
+from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import check_sketch, check_template, with_container
-from paceline.kinds.spec.restart_policy import Restart, each_restart, restart_object, text_to_object
-from paceline.kinds.spec.run_policy import RunMode, check_run_mode, resumed
+from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
+from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, check_run_mode, resumed
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
 
 LAUNCHER, WORKER = "launcher", "worker"
@@ -41,40 +44,43 @@ class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
     ) = None
 
 
-class Policy(Protocol):
-    """The part of a run policy that decides which pods are deleted when the job ends."""
+class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
 
-    @property
-    def clean_up_workers(self) -> bool | None: ...
-
-
-class Replica(Protocol):
-    """One entry of `replicaSpecs`."""
-
-    @property
-    def type(self) -> str: ...
-    @property
-    def replicas(self) -> int: ...
-    @property
-    def template(self) -> Free | None: ...
-    @property
-    def restart_policy(self) -> Restart | str | None: ...
+    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
+    replicas: Replicas = 1
+    template: (
+        Annotated[
+            Template,
+            about(
+                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
+            ),
+        ]
+        | None
+    ) = None
+    restart_policy: RestartObject | None = None
 
 
-class Job(Protocol):
-    """A spec with a launcher and workers."""
+class LauncherRunPolicy(Limits, frozen=True, kw_only=True):
+    """Deadlines of the job, and what is deleted when it ends."""
 
-    @property
-    def replica_specs(self) -> Sequence[Replica]: ...
-    @property
-    def run_mode(self) -> RunMode | None: ...
-    @property
-    def run_policy(self) -> Policy | None: ...
-    @property
-    def restart_scope(self) -> RestartScope | None: ...
+    clean_up_workers: CleanUpWorkers | None = None
 
 
-def check(job: Job, path: str) -> Iterator[Fault]:
+class LauncherJob(DataFlowSpec, frozen=True, kw_only=True):
+    """The fields of a job with a launcher and workers."""
+
+    replica_specs: Annotated[
+        tuple[LauncherReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")
+    ]
+    restart_scope: Scope | None = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[LauncherRunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+
+
+def check(job: LauncherJob, path: str) -> Iterator[Fault]:
     """Yield a fault for each broken rule that both kinds have."""
     specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
     earlier_types: set[str] = set()
@@ -91,7 +97,7 @@ def check(job: Job, path: str) -> Iterator[Fault]:
         yield required(specs_path, "add an entry of type worker; it runs the program")
 
 
-def _check_templates(job: Job, path: str) -> Iterator[Fault]:
+def _check_templates(job: LauncherJob, path: str) -> Iterator[Fault]:
     """Yield the faults of the templates; the completed launcher template is checked only if those written are valid."""
     faults: list[Fault] = []
     for index, spec in enumerate(job.replica_specs):
@@ -117,24 +123,24 @@ def _check_worker(template: Free, path: str) -> Iterator[Fault]:
         yield required(f"{path}.spec.containers", CONTAINER_HINT)
 
 
-def workers(job: Job) -> tuple[ReplicaId, ...]:
+def workers(job: LauncherJob) -> tuple[ReplicaId, ...]:
     """Return the workers."""
     return tuple(ReplicaId(WORKER, index) for index in range(_spec(job, WORKER).replicas))
 
 
-def places(job: Job) -> tuple[ReplicaId, ...]:
+def places(job: LauncherJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job: the launcher, then the workers."""
     return (ReplicaId(LAUNCHER, 0), *workers(job))
 
 
-def templates(job: Job, path: str) -> tuple[Located, ...]:
+def templates(job: LauncherJob, path: str) -> tuple[Located, ...]:
     """Return the pod templates with their paths; the launcher's is completed, and has the path of its volumes."""
-    types = [spec.type for spec in job.replica_specs]
+    types: list[str] = [spec.type for spec in job.replica_specs]
     worker = f"{path}.replicaSpecs[{types.index(WORKER)}].template"
     return (worker, _spec(job, WORKER).template or {}), (_launcher_path(job, path, worker), _launcher_template(job))
 
 
-def _launcher_path(job: Job, path: str, default: str) -> str:
+def _launcher_path(job: LauncherJob, path: str, default: str) -> str:
     for index, spec in enumerate(job.replica_specs):
         if spec.type == LAUNCHER and "volumes" in ((spec.template or {}).get("spec") or {}):
             return f"{path}.replicaSpecs[{index}].template"
@@ -147,7 +153,7 @@ def main_container(template: Free, role: str) -> int:
     return names.index(role) if role in names else 0
 
 
-def started(job: Job, template: Free, *, site: JobNaming, place: ReplicaId, command: list[str]) -> Free:
+def started(job: LauncherJob, template: Free, *, site: JobNaming, place: ReplicaId, command: list[str]) -> Free:
     """Return a copy of a template with the command of its role; only a launcher may have another one after a pause."""
     main = main_container(template, place.role)
     started_template = with_container(template, main, command=command, args=None)
@@ -164,13 +170,13 @@ def started(job: Job, template: Free, *, site: JobNaming, place: ReplicaId, comm
     )
 
 
-def gpus(job: Job) -> int:
+def gpus(job: LauncherJob) -> int:
     """Return the number of GPUs of one worker."""
     template = _spec(job, WORKER).template or {}
     return gpus_of(template, main_container(template, WORKER))
 
 
-def own_env(job: Job, launcher: Free) -> dict[str, str]:
+def own_env(job: LauncherJob, launcher: Free) -> dict[str, str]:
     """Return the plain variables that the launcher's container has and the workers' has not."""
     worker = _spec(job, WORKER).template or {}
     worker_env = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
@@ -183,7 +189,7 @@ def own_env(job: Job, launcher: Free) -> dict[str, str]:
     }
 
 
-def gang(job: Job, template: Callable[[ReplicaId, Free], Free], files: RemoteLaunch) -> Gang:
+def gang(job: LauncherJob, template: Callable[[ReplicaId, Free], Free], files: RemoteLaunch) -> Gang:
     """Return the gang: the launcher decides the result, and an attempt fails with any of its members."""
     written = {WORKER: _spec(job, WORKER).template or {}, LAUNCHER: _launcher_template(job)}
     restarts = {
@@ -250,11 +256,11 @@ def _texts(draft: Migration) -> None:
         draft.put(path, value)
 
 
-def _spec(job: Job, role: str) -> Replica:
+def _spec(job: LauncherJob, role: str) -> LauncherReplicaSpec:
     return next(spec for spec in job.replica_specs if spec.type == role)
 
 
-def _launcher_template(job: Job) -> Free:
+def _launcher_template(job: LauncherJob) -> Free:
     """Return the launcher's template; fields that it does not set are taken from the workers' template."""
     written = next((spec.template for spec in job.replica_specs if spec.type == LAUNCHER), None) or {}
     worker = _spec(job, WORKER).template or {}

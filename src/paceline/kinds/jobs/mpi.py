@@ -7,43 +7,22 @@ Never  reads a pod, a clock, or another kind.
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal
-
-from msgspec import Meta
+from typing import Annotated, Any
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
-from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
-from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import Count, Free, Part, Replicas, Template, about, whole_number
+from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.spec.fields import Count, Free, Part, Template, about, whole_number
 from paceline.kinds.spec.pod_template import Words, with_env, with_labels
-from paceline.kinds.spec.restart_policy import RestartObject
-from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, debugged, is_debug
+from paceline.kinds.spec.run_policy import debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 OLD_CONTAINER = "mpi-worker"
 PER_NODE = ("-N", "-npernode", "--npernode")
 IN_ALL = ("-np", "--np", "-n", "--n", "-c")
-
-
-class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas of one type."""
-
-    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
-    replicas: Replicas = 1
-    template: (
-        Annotated[
-            Template,
-            about(
-                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
-            ),
-        ]
-        | None
-    ) = None
-    restart_policy: RestartObject | None = None
 
 
 class MPIConfig(Part, frozen=True, kw_only=True):
@@ -64,23 +43,11 @@ class Ssh(Part, frozen=True, kw_only=True):
     ) = None
 
 
-class RunPolicy(Limits, frozen=True, kw_only=True):
-    """Deadlines of the job, and what is deleted when it ends."""
-
-    clean_up_workers: CleanUpWorkers | None = None
-
-
-class MPIJob(DataFlowSpec, frozen=True, kw_only=True):
+class MPIJob(LauncherJob, frozen=True, kw_only=True):
     """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
 
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
     mpi_config: Annotated[MPIConfig, about("How mpirun is called.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
-    restart_scope: Scope | None = None
-    suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 class OldRecovery(Part, frozen=True, kw_only=True):
@@ -146,16 +113,6 @@ def expand(job: MPIJob, site: JobNaming) -> Gang:
     return launcher_jobs.gang(job, template, remote_launch.launch(site, hosts))
 
 
-def places(job: MPIJob) -> tuple[ReplicaId, ...]:
-    """Return every replica of the job: the launcher, then the workers."""
-    return launcher_jobs.places(job)
-
-
-def templates(job: MPIJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path; the launcher's is completed from the workers'."""
-    return launcher_jobs.templates(job, path)
-
-
 def ports(job: MPIJob) -> Ports:
     """Return a port for each worker's agent."""
     return remote_launch.agent_ports(launcher_jobs.workers(job))
@@ -180,8 +137,8 @@ KIND = JobKind(
     spec=MPIJob,
     check=check,
     expand=expand,
-    places=places,
-    templates=templates,
+    places=launcher_jobs.places,
+    templates=launcher_jobs.templates,
     ports=ports,
     old=OldMPIJob,
     migrate=migrate,
