@@ -1,4 +1,4 @@
-"""Follow a collection: list it, watch it, list it again when history is gone, and keep what was seen."""
+"""Informers: list and watch a collection, and keep a cache of its objects with indexes and handlers."""
 
 import asyncio
 import logging
@@ -12,10 +12,10 @@ from paceline.client.workqueue import Backoff
 from paceline.effects import Random
 from paceline.errors import Expired, PacelineError
 
-# Told (change, old, new): `old` is None for ADDED, `new` is None for DELETED. Must not block or change either.
+# Called with (change, old, new): `old` is None for ADDED, `new` for DELETED. Must not block or modify them.
 Handler = Callable[[Change, Object | None, Object | None], None]
-# The words under which an object is found in an index.
-Words = Callable[[Object], Iterable[Hashable]]
+# Returns the keys of an object in an index.
+IndexFunction = Callable[[Object], Iterable[Hashable]]
 
 OWNER = "owner"
 
@@ -25,8 +25,8 @@ class Cache(Mapping[Key, Object]):
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
-        self._words: dict[str, Words] = {}
-        self._found: dict[tuple[str, Hashable], dict[Key, Object]] = {}
+        self._index_functions: dict[str, IndexFunction] = {}
+        self._indexed: dict[tuple[str, Hashable], dict[Key, Object]] = {}
         self.index(OWNER, _owner_uid)
         self._handlers: list[Handler] = []
 
@@ -43,36 +43,36 @@ class Cache(Mapping[Key, Object]):
         """Return the objects whose controller has this uid."""
         return self.having(OWNER, uid)
 
-    def index(self, name: str, key_function: Words) -> None:
-        """Have objects found by words of theirs, in no order; asked for before the first object comes in."""
-        self._words[name] = key_function
+    def index(self, name: str, key_function: IndexFunction) -> None:
+        """Add an index; call this before the first object is added."""
+        self._index_functions[name] = key_function
 
-    def having(self, name: str, word: Hashable) -> tuple[Object, ...]:
-        """Return the objects that an index has under a word."""
-        return tuple(self._found.get((name, word), {}).values())
+    def having(self, name: str, index_key: Hashable) -> tuple[Object, ...]:
+        """Return the objects with a key in an index, in no order."""
+        return tuple(self._indexed.get((name, index_key), {}).values())
 
-    def count(self, name: str, word: Hashable) -> int:
-        """Count the objects that an index has under a word."""
-        return len(self._found.get((name, word), ()))
+    def count(self, name: str, index_key: Hashable) -> int:
+        """Return the number of objects with a key in an index."""
+        return len(self._indexed.get((name, index_key), ()))
 
     def listen(self, handler: Handler) -> None:
-        """Tell a handler of every later change; what is there already is told at once, as added."""
+        """Call a handler for every object in the cache, as added, and for every later change."""
         self._handlers.append(handler)
         for obj in tuple(self._objects.values()):
             handler(Change.ADDED, None, obj)
 
     def offer(self, obj: Object) -> None:
-        """Take an object in unless what is there is as new or newer."""
+        """Add or update an object, unless the cache has the same or a newer revision."""
         old = self._objects.get(key_of(obj))
         if old is None or not is_known_order(obj, old) or is_later(revision_of(obj), revision_of(old)):
             self.accept(obj)
 
     def accept(self, obj: Object) -> None:
-        """Take an object in, whatever was there; the very same one again changes nothing."""
+        """Add or replace an object; the same revision again changes nothing."""
         key, obj = key_of(obj), _lean(obj)
         old = self._objects.get(key)
         if old is not None and uid_of(old) != uid_of(obj):
-            # Another object by the same name: whoever cared for the first must learn that it went.
+            # Another object of the same name: handlers must learn that the first one was deleted.
             self.drop(key)
             old = None
         if old is not None and revision_of(old) == revision_of(obj):
@@ -80,28 +80,28 @@ class Cache(Mapping[Key, Object]):
         if old is not None:
             self._unindex(key, old)
         self._objects[key] = obj
-        for name, key_function in self._words.items():
-            for word in key_function(obj):
-                self._found.setdefault((name, word), {})[key] = obj
-        self._tell(Change.MODIFIED if old is not None else Change.ADDED, old, obj)
+        for name, key_function in self._index_functions.items():
+            for index_key in key_function(obj):
+                self._indexed.setdefault((name, index_key), {})[key] = obj
+        self._notify(Change.MODIFIED if old is not None else Change.ADDED, old, obj)
 
     def drop(self, key: Key, last: Object | None = None) -> None:
-        """Take an object out, if it is there; `last` is its last form, where that is known."""
+        """Remove an object, if the cache has it; `last` is its last state, if known."""
         old = self._objects.pop(key, None)
         if old is None:
             return
         self._unindex(key, old)
-        self._tell(Change.DELETED, last or old, None)
+        self._notify(Change.DELETED, last or old, None)
 
     def _unindex(self, key: Key, old: Object) -> None:
-        for name, key_function in self._words.items():
-            for word in key_function(old):
-                mates = self._found[name, word]
-                del mates[key]
-                if not mates:
-                    del self._found[name, word]
+        for name, key_function in self._index_functions.items():
+            for index_key in key_function(old):
+                objects = self._indexed[name, index_key]
+                del objects[key]
+                if not objects:
+                    del self._indexed[name, index_key]
 
-    def _tell(self, change: Change, old: Object | None, new: Object | None) -> None:
+    def _notify(self, change: Change, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
             handler(change, old, new)
 
@@ -112,12 +112,12 @@ def _owner_uid(obj: Object) -> tuple[str, ...]:
 
 
 def is_later(revision: str, than: str) -> bool:
-    """Return whether a revision is known to come after another; revisions that are no numbers cannot be told."""
+    """Return whether a revision is later than another; revisions that are not numbers cannot be compared."""
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
 
 
 def _lean(obj: Object) -> Object:
-    """Leave out who owns which field: it is half of an object, and nobody here asks."""
+    """Return an object without managed fields, which are half of its size and not used here."""
     metadata = obj.get("metadata") or {}
     if "managedFields" not in metadata:
         return obj
@@ -125,7 +125,7 @@ def _lean(obj: Object) -> Object:
 
 
 def is_known_order(one: Object, other: Object) -> bool:
-    """Return whether it can be said which of two forms of an object is newer."""
+    """Return whether the revisions of two objects can be compared."""
     first, second = revision_of(one), revision_of(other)
     return first == second or (first.isdigit() and second.isdigit())
 
@@ -133,9 +133,9 @@ def is_known_order(one: Object, other: Object) -> bool:
 log = logging.getLogger(__name__)
 
 AGAIN = Backoff(first_seconds=0.1, most_seconds=10.0)
-# A watch that held this long was a good one: the next pause is the first again.
+# A watch that lasted this long resets the back-off.
 STEADY_SECONDS = 10.0
-# After so much trouble in a row the revision itself is in doubt: the server may have lost it.
+# After so many failures in a row the server may have lost the revision: list again.
 MAX_RESUMES = 3
 LEAST_WATCH_SECONDS = 240
 MOST_WATCH_SECONDS = 480
@@ -161,9 +161,9 @@ class Informer:
         self._select = select or Select()
         self._labels = parse_labels(self._select.labels)
         self._chance = chance
-        # Everything up to this revision has been seen; empty when a list is needed.
+        # The cache includes everything up to this revision; empty when a list is needed.
         self._revision = ""
-        # Our own writes that came in while a list was being read; None while none is.
+        # Our own writes during a list; None when no list is running.
         self._meanwhile: set[Key] | None = None
         if on_change is not None:
             self.cache.listen(on_change)
@@ -173,34 +173,34 @@ class Informer:
         return self.cache.owned(uid)
 
     def observe(self, obj: Object) -> None:
-        """Take in the answer to a write of our own, so that the next look sees it."""
+        """Add the response to our own write, so that the next reconcile sees it."""
         key = key_of(obj)
         if not self._selects(obj):
             return
         if key not in self.cache and self._has_passed(revision_of(obj)):
-            # The watch has been beyond this write and does not have it: it is gone already.
+            # The watch is past this write and has no such object: it is deleted already.
             return
         if self._meanwhile is not None:
             self._meanwhile.add(key)
         self.cache.offer(obj)
 
     async def run(self) -> None:
-        """Follow the collection until cancelled; trouble with the server is waited out."""
+        """Follow the collection until cancelled; retry after errors of the server."""
         loop = asyncio.get_running_loop()
-        turns = troubles = 0
+        turns = failures = 0
         while True:
             began = loop.time()
-            error = await self._turn(is_in_doubt=troubles > MAX_RESUMES)
+            error = await self._list_and_watch(is_in_doubt=failures > MAX_RESUMES)
             is_steady = loop.time() - began >= STEADY_SECONDS
             turns = 1 if is_steady else turns + 1
-            troubles = 0 if error is None else 1 if is_steady else troubles + 1
+            failures = 0 if error is None else 1 if is_steady else failures + 1
             if error is not None:
-                self._say(error, troubles)
-            # Also after a clean close: a server that hangs up at once must not be called in a tight loop.
+                self._log(error, failures)
+            # Also after a clean close: a server that closes at once must not be called in a tight loop.
             await asyncio.sleep(AGAIN.pause(turns, self._chance))
 
-    async def _turn(self, *, is_in_doubt: bool) -> PacelineError | None:
-        """List if need be and watch until the server ends it; give the trouble there was, if any."""
+    async def _list_and_watch(self, *, is_in_doubt: bool) -> PacelineError | None:
+        """List if needed and watch until the server ends the stream; return the error, if any."""
         try:
             if is_in_doubt or not self._revision:
                 await self._relist()
@@ -224,7 +224,7 @@ class Informer:
             if not is_ours:
                 self.cache.drop(key)
         for obj in page.items:
-            # The list is the truth, even where it is older (a restored server), but for what we wrote meanwhile.
+            # The list wins, even if it is older (a restored server), except over our own writes meanwhile.
             if key_of(obj) in meanwhile:
                 self.cache.offer(obj)
             else:
@@ -238,19 +238,19 @@ class Informer:
         events = self._cluster.watch(self._collection, self._select, since=self._revision, timeout_seconds=seconds)
         async with aclosing(events):
             async for event in events:
-                self._take_in(event)
+                self._process(event)
 
-    def _take_in(self, event: WatchEvent) -> None:
+    def _process(self, event: WatchEvent) -> None:
         obj = event.object
         if event.change is Change.DELETED:
-            self._lose(obj)
+            self._remove(obj)
         elif event.change is not Change.BOOKMARK:
             self.cache.offer(obj)
         self._revision = revision_of(obj) or self._revision
 
-    def _lose(self, obj: Object) -> None:
+    def _remove(self, obj: Object) -> None:
         cached = self.cache.get(key_of(obj))
-        # An older end of another object by that name: ours was made after it.
+        # The deletion of an earlier object of that name: ours was created after it.
         if cached is not None and (
             uid_of(cached) == uid_of(obj) or not is_later(revision_of(cached), revision_of(obj))
         ):
@@ -260,16 +260,16 @@ class Informer:
         return self._revision != "" and (revision == self._revision or is_later(self._revision, revision))
 
     def _selects(self, obj: Object) -> bool:
-        """Return whether an object is in the selection, as the server would."""
+        """Return whether the selection includes an object."""
         if self._select.namespace and namespace_of(obj) != self._select.namespace:
             return False
         fields = parse_fields(self._select.fields, group=self._collection.group, kind=str(obj.get("kind")))
         return matches(self._labels, labels_of(obj)) and all(rule.holds(obj) for rule in fields)
 
-    def _say(self, error: PacelineError, troubles: int) -> None:
+    def _log(self, error: PacelineError, failures: int) -> None:
         details = {"collection": self._collection.plural, "reason": error.reason, "error": str(error)}
-        # Once per spell of trouble; the rest would only repeat it.
-        level = logging.WARNING if troubles == 1 else logging.DEBUG
+        # Warn once per outage.
+        level = logging.WARNING if failures == 1 else logging.DEBUG
         log.log(level, "cannot follow a collection", extra=details)
 
 

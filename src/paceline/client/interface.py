@@ -1,4 +1,4 @@
-"""The one way to reach a cluster: the verbs, and the few types they speak."""
+"""The interface of a cluster: its verbs and their types."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ ENDPOINTS = Collection(group="", version="v1", plural="endpoints")
 SLICES = Collection(group="discovery.k8s.io", version="v1", plural="endpointslices")
 STORAGE_CLASSES = Collection(group="storage.k8s.io", version="v1", plural="storageclasses", namespaced=False)
 PRIORITY_CLASSES = Collection(group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False)
-# What T9k's scheduler reads; only clusters that have it have these.
+# Of T9k's scheduler; only clusters with it have this kind.
 POD_GROUPS = Collection(group="scheduler.tensorstack.dev", version="v1beta1", plural="podgroups")
 LEASES = Collection(group="coordination.k8s.io", version="v1", plural="leases")
 CRDS = Collection(
@@ -52,7 +52,7 @@ CRDS = Collection(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The answer to a list: objects, the revision they were read at, and how to go on."""
+    """A page of a list: objects, the revision they were read at, and the continue token."""
 
     items: tuple[Object, ...]
     revision: str
@@ -60,7 +60,7 @@ class Page:
 
 
 class Change(StrEnum):
-    """What a watch tells."""
+    """The type of a watch event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -77,7 +77,7 @@ class WatchEvent:
 
 
 class PatchType(StrEnum):
-    """How a patch body is to be read."""
+    """The content type of a patch."""
 
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
@@ -86,41 +86,41 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """Which objects of a collection are meant, and whether they come whole."""
+    """Selection of objects of a collection, and whether only their metadata is returned."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
-    # Give of each only which object it is, whom it belongs to and what holds it: for those who follow very many.
+    # Return only the identity, owner references and finalizers, to follow very many objects.
     only_ties: bool = False
 
 
 class Cluster(Protocol):
-    """The contract every cluster keeps; failures are errors of paceline.errors, never HTTP codes."""
+    """A cluster. Failures are errors of paceline.errors, never HTTP codes."""
 
     async def get(self, where: Collection, namespace: str, name: str) -> Object:
-        """Read one object; Missing when it is not there."""
+        """Return one object; raise NotFound when it does not exist."""
         ...
 
     async def list(self, where: Collection, select: Select | None = None, *, limit: int = 500) -> Page:
-        """Read all objects that are selected, page by page, at one revision."""
+        """Return all selected objects, read page by page at one revision."""
         ...
 
     def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Follow what happens after a revision until the server ends the stream; Expired when it is too old.
+        """Yield the events after a revision until the server ends the stream; raise Expired when it is too old.
 
-        Bookmarks are told too. Whoever stops early closes the generator (`contextlib.aclosing`), which hangs up.
+        Bookmarks are included. To stop early, close the generator (`contextlib.aclosing`).
         """
         ...
 
     async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:
-        """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
+        """Create an object; raise AlreadyExists when the name is taken, Invalid when the object is not valid."""
         ...
 
     async def replace(self, where: Collection, obj: Object, *, subresource: str = "") -> Object:
-        """Store a whole object in place of the one it was read from; Conflict when that has changed."""
+        """Replace an object; raise Conflict when it has changed since it was read."""
         ...
 
     async def patch(
@@ -132,21 +132,21 @@ class Cluster(Protocol):
         kind: PatchType = ...,
         subresource: str = "",
     ) -> Object:
-        """Change parts of an object; a `metadata.resourceVersion` in a merge patch guards it."""
+        """Change parts of an object; a `metadata.resourceVersion` in a merge patch is a precondition."""
         ...
 
     async def apply(self, where: Collection, obj: Object, *, author: str, force: bool = False) -> Object:
-        """Make true what an author wants of an object, made if need be; Conflict when others own what would change."""
+        """Apply a configuration (server-side apply); raise Conflict when another manager owns a changed field."""
         ...
 
     async def delete(self, where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None) -> None:
-        """Ask for an object to go; Missing when it is not there, Conflict when a precondition fails."""
+        """Delete an object; raise NotFound when it does not exist, Conflict when a precondition fails."""
         ...
 
     async def post(self, path: str, body: Object) -> Object:
-        """Send a body to a subresource that is not an object of its own (binding, eviction)."""
+        """Post a body to a subresource (binding, eviction)."""
         ...
 
     def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        """Read a path as it grows (logs); closing the generator hangs up."""
+        """Yield the content of a path as it grows (logs); closing the generator closes the connection."""
         ...

@@ -1,4 +1,4 @@
-"""Turn a stream of keys into reconciles."""
+"""A queue of keys to reconcile, with retries and back-off."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ _MAX_DOUBLINGS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses that double from failure to failure up to a bound, each shortened by up to a half at random."""
+    """Pauses that double with every failure up to a bound, each shortened by up to a half at random."""
 
     first_seconds: float
     most_seconds: float
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 RETRY = Backoff(first_seconds=0.5, most_seconds=60.0)
-# What changed under a reconcile is usually in its cache a moment later.
+# After a conflict the cache usually has the new object a moment later.
 RETRY_CONFLICT = Backoff(first_seconds=0.01, most_seconds=10.0)
 
 
@@ -44,7 +44,7 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
-        # Those that are urgent first, each kind in the order in which they came.
+        # Urgent keys first, otherwise in the order of arrival.
         self._ready: asyncio.PriorityQueue[tuple[bool, int, K]] = asyncio.PriorityQueue()
         self._numbers = itertools.count()
         self._waiting: dict[K, bool] = {}
@@ -61,7 +61,7 @@ class WorkQueue(Generic[K]):
             self._make_ready(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have a key reconciled later; of several moments asked for, the earliest counts."""
+        """Reconcile a key later; of several requests the earliest counts."""
         loop = asyncio.get_running_loop()
         moment = loop.time() + seconds
         timer = self._timers.get(key)
@@ -72,7 +72,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_at(moment, self._ring, key)
 
     async def take(self) -> K:
-        """Return the next key; whoever takes it says `done` afterwards."""
+        """Return the next key; the caller must call `done` afterwards."""
         _, _, key = await self._ready.get()
         del self._waiting[key]
         self._running.add(key)
@@ -89,7 +89,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     def failed(self, key: K, error: PacelineError) -> None:
-        """Try a key again if its error asks for that: at once after a first conflict, else after a pause."""
+        """Retry a key if its error allows it: at once after a first conflict, otherwise after a pause."""
         if not error.retry:
             self.succeeded(key)
             return
@@ -135,7 +135,7 @@ async def _work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) 
         try:
             await reconcile(key)
         except Conflict as error:
-            # Somebody was faster: expected, and gone with the next look.
+            # Another client was faster; the next reconcile sees its write.
             log.debug("reconcile met a conflict", extra={"key": key, "error": str(error)})
             queue.failed(key, error)
         except PacelineError as error:

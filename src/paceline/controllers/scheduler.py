@@ -63,12 +63,12 @@ class Scheduler:
         pods = self.pods.cache
         await self._go_on()
         # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
-        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, word=True), key=key_of))
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, index_key=True), key=key_of))
         near = (pod for family in families for pod in pods.having(FAMILY, family))
         gangs = tuple(gang for gang in asks_of(near) if gang.present >= gang.size)
         if not gangs:
             return
-        placed = pods.having(PLACED, word=True)
+        placed = pods.having(PLACED, index_key=True)
         rooms = rooms_of(self._nodes.cache.values(), placed)
         lacks = self._lacks(gangs, len(rooms))
         # One whose claims have no volumes keeps no room from others.
@@ -84,7 +84,7 @@ class Scheduler:
     async def _go_on(self) -> None:
         """End what was marked by an earlier pass, as far as nobody else does."""
         pods = self.pods.cache
-        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, word=True), key=key_of))
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, index_key=True), key=key_of))
         now = self.clock.now()
         near = [pod for family in families for pod in pods.having(FAMILY, family) if pod["spec"].get("nodeName")]
         work, pods_by_key = rest_of(near, now), {key_of(pod): pod for pod in near}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.informer import Handler, Informer
 from paceline.client.interface import CRDS, Change, Cluster, Collection, Select
-from paceline.client.workqueue import Backoff
+from paceline.client.workqueue import RETRY
 from paceline.effects import Random
 from paceline.errors import HostError, NotFound, PacelineError
 
@@ -86,7 +86,7 @@ Told = Callable[[Collection, Object | None, Object | None], None]
 NEEDED = ("delete", "list", "watch")
 LEFT_OUT = frozenset({("", "events"), ("events.k8s.io", "events")})
 # A definition is stored a moment before its kind is served.
-AGAIN = Backoff(first_seconds=0.5, most_seconds=60.0)
+
 _TIES = Select(only_ties=True)
 _DEFINITIONS = (CRDS.group, CRDS.plural)
 _NOTHING = DiscoveredKinds(by_kind={}, names={}, verbs={})
@@ -148,7 +148,7 @@ class MetadataInformers:
 
     async def _wait(self, failures: int) -> None:
         """Wait for news of definitions, or, if something is amiss, for a while."""
-        pause = AGAIN.pause(failures, self.chance) if failures else None
+        pause = RETRY.pause(failures, self.chance) if failures else None
         try:
             await asyncio.wait_for(self._has_news.wait(), pause)
         except TimeoutError:
