@@ -42,7 +42,7 @@ TRICKS = (
 )
 # A tenth of a CPU each, so that storms leave something to the others.
 LIMITS = {"limits": {"cpu": "100m", "memory": "128Mi"}}
-# supervisor, control, agent and nursery
+# supervisor, control, agent and zygote
 OURS = 4
 
 

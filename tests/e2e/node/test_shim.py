@@ -251,7 +251,7 @@ async def test_a_container_outlives_the_agent_and_its_record_waits(container):
     assert not box.world.processes.holds(box.folder)
 
 
-async def test_the_nursery_may_die_and_the_next_start_makes_another(container):
+async def test_the_zygote_may_die_and_the_next_start_makes_another(container):
     first = await container("sleep", "3600", name="0").start()
     os.kill(first.world.processes._zygote.pid, signal.SIGKILL)
 

@@ -230,7 +230,7 @@ def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
 
 
 def strangers(cluster: Embedded) -> list[str]:
-    """The processes beside our own; an agent that has started nothing yet has no nursery."""
+    """The processes beside our own; an agent that has started nothing yet has no zygote."""
     found = [words for pid in leftovers(cluster.home) if (words := " ".join(arguments(pid)))]
     for known in (
         "paceline.cluster.supervisor",
@@ -245,7 +245,7 @@ def strangers(cluster: Embedded) -> list[str]:
 
 
 def assert_nothing_left(crowd: Crowd) -> None:
-    """With the pods go their processes, keepers, folders and networks; of the agents only the last has a nursery."""
+    """With the pods go their processes, keepers, folders and networks; of the agents only the last has a zygote."""
     cluster = crowd.cluster
     crowd.delete("--all", wait="true")
     folder, network = cluster.settings.agent / "pods", RUN / bridge_name(cluster.home)

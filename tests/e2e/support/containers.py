@@ -62,7 +62,7 @@ class Container:
 
 @asynccontextmanager
 async def machine():
-    """This machine, with a nursery that goes afterwards."""
+    """This machine, with a zygote that goes afterwards."""
     world = real_world()
     try:
         yield world

@@ -37,7 +37,7 @@ def decide(view: PodView, now: datetime) -> PodPlan:
     if is_deleting(view.pod):
         return replace(stop(view, now), status=status, remove=not running)
     if is_terminal(view.pod):
-        # The phase is final: whoever set it gave up the containers that still run.
+        # The phase is final: its containers that still run are given up.
         return PodPlan(kill=tuple(running))
     if view.eviction or is_overdue(view.pod, now) or is_over(view):
         return replace(stop(view, now), status=status)

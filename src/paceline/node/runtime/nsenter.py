@@ -46,7 +46,7 @@ NOT_FOUND, NOT_ALLOWED, BROKEN, GONE = "NotFound", "NotAllowed", "Broken", "Gone
 
 
 class ExecRefused(Exception):
-    """The command cannot be run; `sort` is one of the kinds of errors above."""
+    """The command cannot be run; `sort` is NOT_FOUND, NOT_ALLOWED, BROKEN or GONE."""
 
     def __init__(self, sort: str, message: str) -> None:
         super().__init__(message)

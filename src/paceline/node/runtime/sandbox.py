@@ -246,13 +246,12 @@ def _mounts(config: ContainerConfig) -> Iterator[Option]:
             size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
         else:
-            how = "--ro-bind" if mount.read_only else "--bind"
+            bind = "--ro-bind" if mount.read_only else "--bind"
             yield from _parents(mount.target)
             if mount.sub_path:
-                where = {"root": str(mount.volume.source), "subPath": mount.sub_path, "volume": mount.name}
-                yield {"bind": how, "place": mount.target, **where}
+                yield {"bind": bind, "place": mount.target, **_subpath(mount)}
             else:
-                yield from (how, str(mount.source), mount.target)
+                yield from (bind, str(mount.source), mount.target)
     if config.working_dir:
         yield from _check_path(config.working_dir, config)
         yield from ("--dir", config.working_dir, "--chdir", config.working_dir)
@@ -267,8 +266,11 @@ def _check_path(place: str, config: ContainerConfig) -> Iterator[Option]:
     nearest = max(enclosing, key=lambda mount: len(PurePosixPath(mount.target).parts), default=None)
     # A volume in memory is empty when the sandbox is created.
     if nearest is not None and nearest.source is not None:
-        where = {"root": str(nearest.volume.source), "subPath": nearest.sub_path, "volume": nearest.name}
-        yield {"inside": str(path.relative_to(nearest.target)), "place": place, **where}
+        yield {"inside": str(path.relative_to(nearest.target)), "place": place, **_subpath(nearest)}
+
+
+def _subpath(mount: VolumeMount) -> dict[str, str]:
+    return {"root": str(mount.volume.source), "subPath": mount.sub_path, "volume": mount.name}
 
 
 def _isolation(config: ContainerConfig, host: Host) -> Iterator[str]:
