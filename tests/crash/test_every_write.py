@@ -41,7 +41,7 @@ ELSEWHERE = {
     "node/runtime/process_limits.py": "e2e/node/test_escape.py",  # part of the shim
     "node/runtime/subpath_mounts.py": "e2e/storage/test_volume_races.py",  # part of the shim
     "store/high_water_mark.py": "e2e/recovery/test_disk.py",  # the real disk
-    "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to expire
+    "node/logs/garbage_collection.py": "unit/node/test_log_archive.py",  # lives are too short for anything to expire
     "node/runtime/nsenter.py": "e2e/node/test_exec.py",  # runs a command in a container, in a process of its own
     "podtools/ssh_shim.py": "e2e/frameworks/test_launch.py",  # stands in for ssh inside a job's pods
     "node/runtime/zygote.py": "e2e/node/test_shim.py",  # the real parent of all shims

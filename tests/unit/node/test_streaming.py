@@ -13,7 +13,7 @@ from paceline.node.runtime.sandbox import ContainerConfig
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.lines import Echo, line
 from tests.unit.node.pods import UID, container, pod
-from tests.unit.node.test_serve import FOLDERS, answer_to, ask, kubelet_over, scope_of
+from tests.unit.node.test_kubelet_api import FOLDERS, answer_to, ask, kubelet_over, scope_of
 
 EXEC, ATTACH = "/exec/team/demo/main", "/attach/team/demo/main"
 ALL = [("command", "sh"), ("command", "-c"), ("stdin", "true"), ("stdout", "true"), ("stderr", "true")]

@@ -8,7 +8,7 @@ import pytest
 from paceline.node.runtime import shim
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.pods import UID, container, pod
-from tests.unit.node.test_serve import FOLDERS, ask, kubelet_over
+from tests.unit.node.test_kubelet_api import FOLDERS, ask, kubelet_over
 
 
 class Place:
