@@ -9,9 +9,9 @@ from paceline.apimachinery.meta import Object, name_of, owned_by, uid_of
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, PODS, SECRETS, SERVICES, SLICES, Collection
-from paceline.cluster.wiring import Following
-from paceline.controllers.interactive.job_tensorboard import Boards
-from paceline.controllers.interactive.reconciler import Services
+from paceline.cluster.wiring import SharedInformer
+from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
+from paceline.controllers.interactive.reconciler import InteractiveController
 from paceline.controllers.job.reconciler import Jobs
 from paceline.errors import NotFound
 from paceline.host.effects import real_world
@@ -36,13 +36,14 @@ async def controlled(subject: Subject) -> AsyncIterator[None]:
     jobs = Jobs(
         cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, pods=pods, shares_network=False
     )
-    boards = Boards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers)
-    services = Services(
+    boards = JobTensorBoards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers)
+    services = InteractiveController(
         cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, token=world.ids.secret
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(each.run(asyncio.Event())) for each in (Following(informer=pods), jobs, boards, services)
+            group.create_task(each.run(asyncio.Event()))
+            for each in (SharedInformer(informer=pods), jobs, boards, services)
         ]
         yield
         for task in tasks:

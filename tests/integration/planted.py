@@ -73,14 +73,14 @@ def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> Non
 
 
 def owners_are_told_apart_by_name(patch: pytest.MonkeyPatch) -> None:
-    async def standing(self: garbage_collector.Owners, item: ObjectRef, owner: Object) -> Standing:
+    async def standing(self: garbage_collector.GarbageCollector, item: ObjectRef, owner: Object) -> Standing:
         where = self.following.served.by_kind[str(owner["apiVersion"]), str(owner["kind"])]
         try:
             return standing_of(await self.cluster.get(where, item.namespace, str(owner["name"])))
         except NotFound:
             return Standing.GONE
 
-    patch.setattr(garbage_collector.Owners, "_standing", standing)
+    patch.setattr(garbage_collector.GarbageCollector, "_standing", standing)
 
 
 def a_failed_job_is_taken_up_again(patch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
     async def kept(_self: Any, _item: Any) -> None:
         return
 
-    patch.setattr(garbage_collector.Owners, "reconcile", kept)
+    patch.setattr(garbage_collector.GarbageCollector, "reconcile", kept)
 
 
 def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from paceline.client.sync import DirectCluster
 from paceline.cluster.external_controllers import HOME, Choice, check, run_leader
 from paceline.cluster.install_manifests import ACCOUNT, controller_manifests
 from paceline.cluster.rbac import lease_rights, rights
-from paceline.cluster.wiring import Following
+from paceline.cluster.wiring import SharedInformer
 from paceline.controllers.endpoints import Endpoints
 from paceline.errors import AlreadyExists, Forbidden, HostError
 from paceline.kinds import registry
@@ -147,7 +147,7 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
             async def work(_told: asyncio.Event) -> None:
                 await run_leader(tap, stage.world, choice, said.append)
 
-            async with beside(Following(informer=pods).run), beside(endpoints.run), beside(work):
+            async with beside(SharedInformer(informer=pods).run), beside(endpoints.run), beside(work):
                 await everything(stage)
         return tap
 

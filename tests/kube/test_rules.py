@@ -7,7 +7,7 @@ import pytest
 from paceline.apimachinery.meta import Object, name_of, uid_of
 from paceline.client.informer import Informer
 from paceline.client.interface import PODS, SECRETS, SERVICES
-from paceline.cluster.wiring import Following
+from paceline.cluster.wiring import SharedInformer
 from paceline.controllers.endpoints import Endpoints
 from tests.kube.player import Exit, attempt_of, ends_well, place_of, runs_on
 from tests.kube.stage import OpenTransport, Stage, beside, live, skip
@@ -230,7 +230,7 @@ def test_a_tensorboard_and_a_notebook_are_made_once_and_said_to_be_ready(opens: 
         pods = Informer(stage.people, PODS, chance=stage.world.chance)
         endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance, pods=pods)
         # What a cluster has of its own: whoever leads services to their pods.
-        async with beside(Following(informer=pods).run), beside(endpoints.run):
+        async with beside(SharedInformer(informer=pods).run), beside(endpoints.run):
             for each in (tensorboard(name="curves"), notebook(name="desk")):
                 made = await stage.submit(each, each["metadata"]["name"])
                 ready = await stage.becomes(made, "Running")

@@ -1,4 +1,4 @@
-"""The controllers put together: those of our own kinds, and what else the embedded cluster needs."""
+"""Creates the controllers of our own kinds, and the other controllers and objects of the embedded cluster."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from paceline.apimachinery.builtin.scheduling import SYSTEM_PRIORITIES
 from paceline.apimachinery.builtin.storage_annotations import DEFAULT_CLASS, FOLDERS
 from paceline.apimachinery.meta import Object, key_of
 from paceline.client.event_recorder import Recorder
-from paceline.client.informer import Informer
+from paceline.client.informer import Informer, running
 from paceline.client.interface import (
     ENDPOINTS,
     NAMESPACES,
@@ -26,13 +26,13 @@ from paceline.client.interface import (
 )
 from paceline.controllers.app.reconciler import Apps
 from paceline.controllers.endpoints import Endpoints
-from paceline.controllers.gc.garbage_collector import Owners
-from paceline.controllers.interactive.job_tensorboard import Boards
-from paceline.controllers.interactive.reconciler import Services, Visits
+from paceline.controllers.gc.garbage_collector import GarbageCollector
+from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
+from paceline.controllers.interactive.reconciler import InteractiveController, Visits
 from paceline.controllers.job.reconciler import PORTS, Jobs
-from paceline.controllers.namespaces import Accounts, Namespaces
+from paceline.controllers.namespaces import Namespaces, ServiceAccounts
 from paceline.controllers.scheduler import Scheduler
-from paceline.controllers.volumes import CLASS, Claims
+from paceline.controllers.volumes import CLASS, VolumeBinder
 from paceline.effects import Effects, Ids
 from paceline.errors import NotFound
 from paceline.podtools import ssh_shim
@@ -44,7 +44,7 @@ SHIPPED = {"parameter-server": str(parameter_server.__file__)}
 
 @cache
 def shipped_trainer(name: str) -> Mapping[str, str]:
-    """Give the files of a trainer by its name; none for a trainer that is not shipped."""
+    """Return the files of a shipped trainer; empty for another name."""
     path = SHIPPED.get(name)
     return {} if path is None else {f"{name}.py": Path(path).read_text()}
 
@@ -53,7 +53,7 @@ NAMES = ("agent", "ssh", "pdsh")
 
 
 def launch_program(ids: Ids) -> Callable[[], Mapping[str, str]]:
-    """Give what makes the files of one job; the key is new each time."""
+    """Return a function that returns the files of one job for remote launch, with a new key each time."""
     return lambda: {"key": ids.secret(), **dict.fromkeys(NAMES, _text())}
 
 
@@ -62,36 +62,36 @@ def _text() -> str:
     return f"#!/usr/bin/env python3\n{Path(ssh_shim.__file__).read_text()}"
 
 
-# The first address of those that services share.
+# The first address of the service range.
 API_ADDRESS = "10.96.0.1"
 
 
 async def create_default_objects(cluster: Cluster) -> None:
-    """Make what every cluster has: a few namespaces, priorities, a class for claims, a name for the API itself."""
-    for where, manifest in _basics():
+    """Create the default namespaces, priority classes, storage class and the `kubernetes` Service."""
+    for where, manifest in _default_objects():
         try:
-            # Asked first: an address that a service has already cannot even be asked for again.
+            # Check first: creating the Service again would fail, because its address is allocated.
             await cluster.get(where, *key_of(manifest))
         except NotFound:
-            # What a kube-apiserver makes by itself says that one has made it; clients need not know the difference.
+            # Use the field manager of objects that a kube-apiserver creates.
             await cluster.create(where, manifest, author="" if where is STORAGE_CLASSES else "kube-apiserver")
 
 
 def default_class() -> Object:
-    """Give the class of claims that name none: a folder on this machine."""
+    """Return the default storage class: a folder on this machine."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": CLASS, "annotations": {DEFAULT_CLASS: "true"}},
         "provisioner": FOLDERS,
-        # What a person has trained is not removed with a claim, unless they choose a class that says so.
+        # Keep results when a claim is deleted, unless the user chooses another class.
         "reclaimPolicy": "Retain",
-        # A folder is as large as its disk, whatever it is called.
+        # A folder can grow to the size of its disk.
         "allowVolumeExpansion": True,
     }
 
 
-def _basics() -> Iterator[tuple[Collection, Object]]:
+def _default_objects() -> Iterator[tuple[Collection, Object]]:
     for name in (NAMESPACE, "kube-node-lease", "kube-public", "kube-system"):
         yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for priority in SYSTEM_PRIORITIES.values():
@@ -113,9 +113,9 @@ def _basics() -> Iterator[tuple[Collection, Object]]:
 
 
 async def publish_api_endpoints(cluster: Cluster, address: str, port: int) -> None:
-    """Say where the API server answers, for those who look behind its service; loopback is no address to tell."""
+    """Write the endpoints of the `kubernetes` Service; delete them without an address, as loopback is not allowed."""
     key = (NAMESPACE, "kubernetes")
-    for where, manifest in _behind_api(address, port):
+    for where, manifest in _api_endpoints(address, port):
         try:
             current = await cluster.get(where, *key)
         except NotFound:
@@ -128,7 +128,7 @@ async def publish_api_endpoints(cluster: Cluster, address: str, port: int) -> No
             await cluster.replace(where, {**current, **manifest, "metadata": current["metadata"]})
 
 
-def _behind_api(address: str, port: int) -> Iterator[tuple[Collection, Object]]:
+def _api_endpoints(address: str, port: int) -> Iterator[tuple[Collection, Object]]:
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     named: Object = {"name": "kubernetes", "namespace": NAMESPACE}
     yield (
@@ -155,18 +155,18 @@ def _behind_api(address: str, port: int) -> Iterator[tuple[Collection, Object]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What controllers must know of the machine and of the server on it."""
+    """What controllers need to know about the machine and its API server."""
 
-    # Which ports are for jobs, and who says which of them are in use.
+    # The ports for jobs, and a function that returns those in use.
     ports: range = PORTS
     in_use: Callable[[], frozenset[int]] = frozenset
-    # The certificate by which the server is known, as PEM.
+    # The certificate authority of the API server, as PEM.
     authority: str = ""
-    # Whether pods share its network, so that every job needs ports of its own.
+    # Whether pods share the host network, so that every job needs different ports.
     shares_network: bool = True
-    # Who counts the requests that are passed on to services, if anybody does.
+    # Counts requests to services, if available.
     visits: Visits | None = None
-    # Where high ports of services listen; none: at the addresses of the nodes, whichever those are.
+    # The address of node ports; empty for the addresses of the nodes.
     external_address: str = ""
 
 
@@ -174,7 +174,7 @@ ANY_MACHINE = Machine()
 
 
 class Controller(Protocol):
-    """Something that looks after a cluster."""
+    """A controller."""
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -182,17 +182,15 @@ class Controller(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """Follows a collection once for all controllers that look at it."""
+class SharedInformer:
+    """Runs an informer that several controllers share."""
 
     informer: Informer
 
     async def run(self, synced: asyncio.Event) -> None:
-        """Follow it until cancelled; `synced` is set once all of it has been seen."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.informer.run())
-            await self.informer.has_synced.wait()
-            synced.set()
+        """Run the informer until cancelled; set `synced` once its cache is filled."""
+        async with running(self.informer, synced=synced):
+            pass
 
 
 async def start_controllers(
@@ -203,7 +201,7 @@ async def start_controllers(
     volumes: PurePosixPath,
     machine: Machine = ANY_MACHINE,
 ) -> None:
-    """Start every controller of the embedded cluster and wait until each has seen the cluster once."""
+    """Start every controller of the embedded cluster and wait until all caches are filled."""
     pods = Informer(cluster, PODS, chance=world.chance)
     scheduler = Scheduler(
         cluster=cluster,
@@ -212,20 +210,20 @@ async def start_controllers(
         pods=pods,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
-    claims = Claims(
+    claims = VolumeBinder(
         cluster=cluster,
         chance=world.chance,
         pods=pods,
         recorder=Recorder(cluster, world.clock, component="persistentvolume-controller"),
         root=volumes,
     )
-    owners = Owners(
+    owners = GarbageCollector(
         cluster=cluster,
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="garbage-collector-controller"),
     )
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
-    accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
+    accounts = ServiceAccounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance, pods=pods)
     own_kinds = own_controllers(cluster, world, machine=machine, pods=pods)
     await start(group, (*own_kinds, scheduler, claims, owners, namespaces, accounts, endpoints))
@@ -239,7 +237,7 @@ def own_controllers(
     namespace: str = "",
     pods: Informer | None = None,
 ) -> tuple[Controller, ...]:
-    """Make the controllers that any cluster needs for our kinds; everything else a real one has of its own."""
+    """Return the controllers of our kinds, which every cluster needs; a real cluster has the others."""
     pods = pods or Informer(cluster, PODS, select=Select(namespace=namespace), chance=world.chance)
     jobs = Jobs(
         cluster=cluster,
@@ -262,21 +260,28 @@ def own_controllers(
         jobs=jobs.informers,
         trainer=shipped_trainer,
     )
-    return (Following(informer=pods), jobs, *_windows(cluster, world, jobs=jobs, machine=machine), apps)
+    return (
+        SharedInformer(informer=pods),
+        jobs,
+        *_interactive_controllers(cluster, world, jobs=jobs, machine=machine),
+        apps,
+    )
 
 
 async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:
-    """Start controllers one after the other, each once the one before has seen the cluster."""
+    """Start controllers one after the other, each once the caches of the previous one are filled."""
     for controller in controllers:
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()
 
 
-def _windows(cluster: Cluster, world: Effects, *, jobs: Jobs, machine: Machine) -> tuple[Boards, Services]:
-    """Make the controllers of what people open in a browser."""
+def _interactive_controllers(
+    cluster: Cluster, world: Effects, *, jobs: Jobs, machine: Machine
+) -> tuple[Controller, ...]:
+    """Return the controllers of TensorBoards and Notebooks."""
     recorder = Recorder(cluster, world.clock, component="paceline-controller")
-    services = Services(
+    services = InteractiveController(
         cluster=cluster,
         clock=world.clock,
         chance=world.chance,
@@ -286,7 +291,7 @@ def _windows(cluster: Cluster, world: Effects, *, jobs: Jobs, machine: Machine) 
         visits=machine.visits,
         node_address=machine.external_address,
     )
-    boards = Boards(
+    boards = JobTensorBoards(
         cluster=cluster,
         chance=world.chance,
         recorder=recorder,

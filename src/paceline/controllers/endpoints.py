@@ -1,4 +1,4 @@
-"""Where services lead: keeps the addresses of the pods behind every service. A real cluster has its own for this."""
+"""Writes the Endpoints and EndpointSlices of every Service. A real cluster has its own controller for this."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,22 +21,22 @@ from paceline.plan.endpoints import (
     slices_of,
 )
 
-# Members come up one after the other: what happens in this time is written once.
+# Replicas start one after the other: changes within this time are written once.
 TOGETHER_SECONDS = 0.2
 SELECTOR, LABEL, SERVICE = "selector", "label", "service"
 
 
 @dataclass(slots=True, kw_only=True)
 class Endpoints:
-    """Follows services and pods, and writes where each service leads."""
+    """Reconciles the Endpoints and EndpointSlices of Services."""
 
     cluster: Cluster
     chance: Random
-    # Run by whoever made it, as others look at pods too.
+    # Shared with other controllers, which run it.
     pods: Informer
     queue: WorkQueue[Key] = field(init=False)
     _services: Informer = field(init=False)
-    # Only those that are written here are followed.
+    # Only those that this controller manages.
     _endpoints: Informer = field(init=False)
     _slices: Informer = field(init=False)
 
@@ -50,7 +50,7 @@ class Endpoints:
             self.cluster, ENDPOINTS, select=old, chance=self.chance, on_change=self._endpoints_changed
         )
         self._slices = Informer(self.cluster, SLICES, select=new, chance=self.chance, on_change=self._slice_changed)
-        # So that a change costs as much as it changes, however many services and pods there are.
+        # Indexes, so that the cost of a change does not depend on the number of services and pods.
         self._services.cache.index(SELECTOR, lambda service: label_words(service, selector_of(service))[:1])
         self.pods.cache.index(LABEL, lambda pod: label_words(pod, labels_of(pod)))
         self._slices.cache.index(SERVICE, lambda piece: (_service_of(piece),))
@@ -61,7 +61,7 @@ class Endpoints:
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, key: Key) -> None:
-        """Write where one service leads; what leads nowhere any more goes."""
+        """Write the Endpoints and EndpointSlices of one Service, and delete outdated ones."""
         service = self._services.cache.get(key)
         desired: dict[Key, Object] = {}
         slices: dict[Key, Object] = {}
@@ -75,7 +75,7 @@ class Endpoints:
             await self._write(ENDPOINTS, self._endpoints, desired=desired, current=current)
             await self._write(SLICES, self._slices, desired=slices, current=self._slices_of(key))
         except (NotFound, Forbidden):
-            # The namespace is on its way out, or what was read has gone: its end is told and looked at.
+            # The namespace or the object is being deleted; the watch reports it.
             return
 
     def _slices_of(self, key: Key) -> dict[Key, Object]:
@@ -97,7 +97,7 @@ class Endpoints:
             existing = current.get(key)
             if existing is None:
                 await self._make(where, informer, obj)
-            elif not _says(existing, obj):
+            elif not _is_current(existing, obj):
                 metadata = {**existing["metadata"], "labels": obj["metadata"]["labels"]}
                 informer.observe(await self.cluster.replace(where, {**existing, **obj, "metadata": metadata}))
 
@@ -105,7 +105,7 @@ class Endpoints:
         try:
             informer.observe(await self.cluster.create(where, obj))
         except AlreadyExists:
-            # Ours, and not heard of yet: it is looked at when it is. Or somebody else's, who then knows better.
+            # Ours, and not in the cache yet: its event triggers a reconcile. Or another manager's: leave it alone.
             return
 
     async def _delete(self, where: Collection, obj: Object) -> None:
@@ -125,13 +125,13 @@ class Endpoints:
                         self.queue.add_after(key_of(service), TOGETHER_SECONDS)
 
     def _endpoints_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        self._look_again(key_of(new or old or {}), is_gone=new is None)
+        self._requeue(key_of(new or old or {}), is_gone=new is None)
 
     def _slice_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        self._look_again(_service_of(new or old or {}), is_gone=new is None)
+        self._requeue(_service_of(new or old or {}), is_gone=new is None)
 
-    def _look_again(self, key: Key, *, is_gone: bool) -> None:
-        """Look at a service at once, but not after a deletion: it may be going itself, and its end not told yet."""
+    def _requeue(self, key: Key, *, is_gone: bool) -> None:
+        """Reconcile a Service at once, or later after a deletion: the Service itself may be about to be deleted."""
         if is_gone:
             self.queue.add_after(key, TOGETHER_SECONDS)
         else:
@@ -153,8 +153,8 @@ def _service_of(piece: Object) -> Key:
     return namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")
 
 
-def _says(current: Object, desired: Object) -> bool:
-    """Return whether an object says what is wanted; it may say more."""
+def _is_current(current: Object, desired: Object) -> bool:
+    """Return whether an object has the desired labels and addresses."""
     if labels_of(current) != labels_of(desired):
         return False
     return all((current.get(part) or []) == (desired.get(part) or []) for part in ("subsets", "endpoints", "ports"))

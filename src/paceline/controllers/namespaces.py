@@ -1,4 +1,4 @@
-"""The end of a namespace: everything in it goes, whatever kind it is, and then the namespace itself."""
+"""Empties namespaces that are being deleted, and creates the default objects of every namespace."""
 
 import asyncio
 import json
@@ -11,16 +11,16 @@ from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Random
 from paceline.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
-# Held by every namespace until nothing is left in it.
+# On every namespace until it is empty.
 FINALIZER = "kubernetes"
-# How long what was asked to go has before it is looked for again; pods end in their own time.
-AGAIN_SECONDS = 0.5
+# Pods take time to terminate; check again after this time.
+RECHECK_SECONDS = 0.5
 _NEEDED = frozenset({"delete", "list"})
 
 
 @dataclass(slots=True, kw_only=True)
 class Namespaces:
-    """Empties the namespaces that are to go. Which kinds there are is asked anew each time."""
+    """Empties the namespaces that are being deleted. The kinds are discovered each time."""
 
     cluster: Cluster
     chance: Random
@@ -38,15 +38,15 @@ class Namespaces:
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, name: str) -> None:
-        """Ask everything in one namespace to go; once it has gone, let go of the namespace."""
+        """Delete everything in one namespace; once it is empty, remove the finalizer."""
         namespace = self._namespaces.cache.get(("", name))
-        if namespace is None or not _is_held(namespace):
+        if namespace is None or not _is_terminating(namespace):
             return
         remaining = 0
         for where in await self._kinds():
             remaining += await self._empty(where, name)
         if remaining:
-            self.queue.add_after(name, AGAIN_SECONDS)
+            self.queue.add_after(name, RECHECK_SECONDS)
             return
         others = [finalizer for finalizer in namespace["spec"]["finalizers"] if finalizer != FINALIZER]
         freed = {**namespace, "spec": {**namespace["spec"], "finalizers": others}}
@@ -56,11 +56,11 @@ class Namespaces:
             return
 
     async def _empty(self, where: Collection, namespace: str) -> int:
-        """Ask all objects of one kind to go; give how many there were."""
+        """Delete all objects of one kind; return how many there were."""
         try:
             page = await self.cluster.list(where, Select(namespace=namespace))
         except NotFound:
-            # The kind itself has gone meanwhile, and its objects with it.
+            # The kind was deleted meanwhile, and its objects with it.
             return 0
         for obj in page.items:
             if not is_deleting(obj):
@@ -72,12 +72,12 @@ class Namespaces:
         try:
             await self.cluster.delete(where, key_of(obj), options)
         except (NotFound, Conflict):
-            # Gone already, or changed: the next look tells.
+            # Deleted or changed meanwhile; the next pass sees it.
             return
 
     async def _kinds(self) -> tuple[Collection, ...]:
-        """Ask which kinds live in namespaces, those that people have defined too."""
-        groups = (await self._ask("/apis"))["groups"]
+        """Return all namespaced kinds, custom resources included."""
+        groups = (await self._get_json("/apis"))["groups"]
         versions = [
             ("", "v1"),
             *((group_entry["name"], group_entry["preferredVersion"]["version"]) for group_entry in groups),
@@ -86,7 +86,7 @@ class Namespaces:
         for group, version in versions:
             path = f"/apis/{group}/{version}" if group else f"/api/{version}"
             try:
-                listed = (await self._ask(path))["resources"]
+                listed = (await self._get_json(path))["resources"]
             except NotFound:
                 continue
             collections.extend(
@@ -96,16 +96,16 @@ class Namespaces:
             )
         return tuple(collections)
 
-    async def _ask(self, path: str) -> Object:
+    async def _get_json(self, path: str) -> Object:
         answer: Object = json.loads(b"".join([part async for part in self.cluster.stream(path, {})]))
         return answer
 
     def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
-        if new is not None and _is_held(new):
+        if new is not None and _is_terminating(new):
             self.queue.add(name_of(new))
 
 
-def _is_held(namespace: Object) -> bool:
+def _is_terminating(namespace: Object) -> bool:
     return is_deleting(namespace) and FINALIZER in ((namespace.get("spec") or {}).get("finalizers") or ())
 
 
@@ -114,16 +114,16 @@ AUTHORITY = "kube-root-ca.crt"
 
 
 @dataclass(slots=True, kw_only=True)
-class Accounts:
-    """Keeps in every namespace what pods expect there; puts it right when somebody changes it or takes it away."""
+class ServiceAccounts:
+    """Keeps the default service account and the CA config map in every namespace."""
 
     cluster: Cluster
     chance: Random
-    # The certificate by which the API server is known, as PEM.
+    # The certificate authority of the API server, as PEM.
     authority: str
     queue: WorkQueue[str] = field(init=False)
     _namespaces: Informer = field(init=False)
-    # Only those that are kept here are followed.
+    # Only those that this controller manages.
     _accounts: Informer = field(init=False)
     _authorities: Informer = field(init=False)
 
@@ -136,7 +136,7 @@ class Accounts:
 
     def _follow(self, where: Collection, name: str) -> Informer:
         select = Select(fields=f"metadata.name={name}")
-        return Informer(self.cluster, where, select=select, chance=self.chance, on_change=self._kept_changed)
+        return Informer(self.cluster, where, select=select, chance=self.chance, on_change=self._object_changed)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -144,7 +144,7 @@ class Accounts:
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, name: str) -> None:
-        """Make what one namespace lacks, and put right what is not as it should be."""
+        """Create or correct the default objects of one namespace."""
         namespace = self._namespaces.cache.get(("", name))
         if namespace is None or is_deleting(namespace):
             return
@@ -162,22 +162,22 @@ class Accounts:
             if current is None:
                 await self._make(CONFIG_MAPS, self._authorities, config_map)
             elif current.get("data") != config_map["data"]:
-                right = {**current, "data": config_map["data"]}
-                self._authorities.observe(await self.cluster.replace(CONFIG_MAPS, right))
+                corrected = {**current, "data": config_map["data"]}
+                self._authorities.observe(await self.cluster.replace(CONFIG_MAPS, corrected))
         except (NotFound, Forbidden):
-            # The namespace is on its way out.
+            # The namespace is being deleted.
             return
 
     async def _make(self, where: Collection, informer: Informer, manifest: Object) -> None:
         try:
             informer.observe(await self.cluster.create(where, manifest))
         except AlreadyExists:
-            # Not heard of yet; when it is, it is looked at.
+            # Not in the cache yet; its event triggers a reconcile.
             return
 
     def _namespace_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         if new is not None and old is None:
             self.queue.add(name_of(new))
 
-    def _kept_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+    def _object_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         self.queue.add(namespace_of(new or old or {}))

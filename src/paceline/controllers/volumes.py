@@ -1,4 +1,4 @@
-"""Claims of the embedded cluster: each gets a volume that fits, or a folder of its own, or says why it waits."""
+"""Binds claims of the embedded cluster to a matching volume or a new folder, or reports why they are pending."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -42,12 +42,12 @@ from paceline.plan.volume_binding import ClaimPlan, Stock, decide_claim, decide_
 
 
 def folder_of(claim: Object) -> str:
-    """Return the folder of a claim: readable for people, and never that of an older claim of the same name."""
+    """Return the folder of a claim: readable, and different from that of an older claim of the same name."""
     return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:UID_LETTERS]}"
 
 
 def reference_to(claim: Object) -> Object:
-    """Return how a volume names its claim."""
+    """Return the claimRef of a volume."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -59,7 +59,7 @@ def reference_to(claim: Object) -> Object:
 
 
 def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
-    """Return the volume that a claim is given: a folder, kept or removed with the claim as the class says."""
+    """Return a new volume for a claim: a folder, with the reclaim policy of the storage class."""
     spec = claim["spec"]
     return {
         "apiVersion": "v1",
@@ -78,7 +78,7 @@ def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
 
 
 def ephemeral_claims(pod: Object) -> tuple[Object, ...]:
-    """Return the claims that a pod brings along; they go with it."""
+    """Return the claims of a pod's ephemeral volumes, which the pod owns."""
     return tuple(
         {
             "apiVersion": "v1",
@@ -106,7 +106,7 @@ def claims_used(pod: Object) -> tuple[str, ...]:
 
 
 def is_used(claim: Object, pod: Object) -> bool:
-    """Return whether a pod holds a claim that is to go: only once it has a node, for no node starts it later."""
+    """Return whether a pod protects a claim from deletion: only with a node, because it is not started otherwise."""
     if namespace_of(pod) != namespace_of(claim) or not pod["spec"].get("nodeName"):
         return False
     return name_of(claim) in claims_used(pod)
@@ -115,20 +115,20 @@ def is_used(claim: Object, pod: Object) -> bool:
 CLASS = "paceline-folder"
 CLAIM, VOLUME, POD = "claim", "volume", "pod"
 
-# Which sort of object, its namespace and its name.
+# Kind, namespace and name of an object.
 Work = tuple[str, str, str]
 
 
 @dataclass(slots=True, kw_only=True)
-class Claims:
-    """Follows claims, volumes, classes and pods, and moves one of them on by one step at a time."""
+class VolumeBinder:
+    """Reconciles claims, volumes and the claims of pods, one object at a time."""
 
     cluster: Cluster
     chance: Random
     recorder: Recorder
-    # Run by whoever made it, as others look at pods too.
+    # Shared with other controllers, which run it.
     pods: Informer
-    # Where the folders of claims are to lie.
+    # The parent of the folders of claims.
     root: PurePosixPath
     queue: WorkQueue[Work] = field(init=False)
     _claims: Informer = field(init=False)
@@ -146,7 +146,7 @@ class Claims:
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
         async with running(self._volumes, self._classes, self._claims, shared=(self.pods,), synced=synced):
-            # One at a time: the next choice must see what the last one took.
+            # One at a time: the next decision must see what the last one took.
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, work: Work) -> None:

@@ -14,7 +14,7 @@ from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
 from paceline.cluster.crd_install import fixed_kinds
-from paceline.controllers.volumes import Claims
+from paceline.controllers.volumes import VolumeBinder
 from paceline.errors import NotFound
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
@@ -103,7 +103,7 @@ async def make_place():
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
             await cluster.create(NAMESPACES, namespace)
             pods = Informer(cluster, PODS, chance=sim.chance)
-            claims = Claims(
+            claims = VolumeBinder(
                 cluster=cluster,
                 pods=pods,
                 chance=sim.chance,

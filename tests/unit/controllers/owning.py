@@ -12,7 +12,7 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import CONFIG_MAPS, CRDS, EVENTS, NAMESPACES, PODS, Cluster, Collection
 from paceline.cluster.crd_install import builtin_scheme
-from paceline.controllers.gc.garbage_collector import Owners
+from paceline.controllers.gc.garbage_collector import GarbageCollector
 from paceline.errors import NotFound
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
@@ -55,7 +55,7 @@ class Place:
     """A cluster, and the words of a test about what is in it."""
 
     cluster: Cluster
-    owners: Owners
+    owners: GarbageCollector
 
     async def define(self, where: Collection, kind: str, *, versions=("v1",)):
         await self.cluster.create(CRDS, definition(where, kind, versions=versions))
@@ -108,7 +108,7 @@ async def _main(use):
         for name in ("default", "other"):
             await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         recorder = Recorder(cluster, world.clock, component="garbage-collector-controller")
-        owners, synced = Owners(cluster=cluster, chance=world.chance, recorder=recorder), asyncio.Event()
+        owners, synced = GarbageCollector(cluster=cluster, chance=world.chance, recorder=recorder), asyncio.Event()
         working = group.create_task(owners.run(synced))
         await synced.wait()
         try:

@@ -86,7 +86,7 @@ WORKERS = 4
 
 
 @dataclass(slots=True, kw_only=True)
-class Owners:
+class GarbageCollector:
     """Deletes what is owned only by objects that are gone; tells them apart by uid, never by name."""
 
     cluster: Cluster

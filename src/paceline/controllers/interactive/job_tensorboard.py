@@ -37,7 +37,7 @@ WORKERS = 2
 
 
 @dataclass(slots=True, kw_only=True)
-class Boards:
+class JobTensorBoards:
     """Follows the jobs that may have a TensorBoard, and all TensorBoards; jobs are moved on elsewhere."""
 
     cluster: Cluster

@@ -45,7 +45,7 @@ from paceline.plan.interactive.manifests import (
 )
 from paceline.plan.job.snapshot import PodPhase
 
-# (plural, namespace, name): which one of which kind.
+# (plural, namespace, name) of a TensorBoard or Notebook.
 ServiceKey = tuple[str, str, str]
 
 WORKERS = 2
@@ -76,34 +76,34 @@ def collection_of(kind: ServiceKind) -> Collection:
 
 
 @dataclass(slots=True, kw_only=True)
-class Services:
-    """Follows TensorBoards, Notebooks and what was made for them, and moves each on by one plan at a time."""
+class InteractiveController:
+    """Reconciles TensorBoards and Notebooks with their pods, Services and EndpointSlices."""
 
     cluster: Cluster
     clock: Clock
     chance: Random
     recorder: Recorder
-    # The one namespace that is looked after; all of them when it is empty.
+    # Only this namespace; all of them when it is empty.
     namespace: str = ""
-    # Makes a token that nobody can guess.
+    # Returns a new random token.
     token: Callable[[], str]
-    # None where requests are not counted: nothing is called idle then but what says so itself.
+    # None where requests are not counted: then only workloads that report it are idle.
     visits: Visits | None = None
-    # Where the high ports of services listen; none: wherever a pod's node is.
+    # The address of node ports; empty for the address of the pod's node.
     node_address: str = ""
     queue: WorkQueue[ServiceKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
-    _services: dict[str, Informer] = field(init=False)
+    _workloads: dict[str, Informer] = field(init=False)
     _pods: Informer = field(init=False)
-    _doors: Informer = field(init=False)
-    # Where the doors lead: nobody comes in before they lead to the pod.
-    _ways: Informer = field(init=False)
+    _services: Informer = field(init=False)
+    # A workload is reachable only once its slice has the address of the pod.
+    _slices: Informer = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._plurals = {(f"{kind.group}/{VERSION}", kind.kind): kind.plural for kind in KINDS.values()}
-        self._services = {
+        self._workloads = {
             kind.plural: Informer(
                 self.cluster,
                 collection_of(kind),
@@ -114,23 +114,23 @@ class Services:
             for kind in KINDS.values()
         }
         ours = Select(namespace=self.namespace, labels=f"{well_known_labels.COMPONENT} in ({COMPONENTS})")
-        self._pods, self._doors = (
+        self._pods, self._services = (
             Informer(self.cluster, where, select=ours, chance=self.chance, on_change=self._owned_changed)
             for where in (PODS, SERVICES)
         )
-        self._ways = Informer(self.cluster, SLICES, select=ours, chance=self.chance, on_change=self._way_changed)
+        self._slices = Informer(self.cluster, SLICES, select=ours, chance=self.chance, on_change=self._slice_changed)
         if self.visits is not None:
             self.visits.listen(self._visited)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        async with running(*self._services.values(), self._pods, self._doors, self._ways, synced=synced):
+        async with running(*self._workloads.values(), self._pods, self._services, self._slices, synced=synced):
             await run(self.queue, self.reconcile, workers=WORKERS)
 
     async def reconcile(self, key: ServiceKey) -> None:
         """Look at one, decide, carry out, and say when to look again."""
         plural, namespace, name = key
-        service = self._services[plural].cache.get((namespace, name))
+        service = self._workloads[plural].cache.get((namespace, name))
         if service is None or is_deleting(service):
             return
         try:
@@ -163,11 +163,11 @@ class Services:
     @untrusted
     def _around(self, service: Object, window: InteractiveWorkload) -> ServiceSeen:
         """Read what others wrote on a service and on what is its own; BadRequest when nobody can."""
-        doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
+        doors = [door for door in self._services.owned(uid_of(service)) if name_of(door) == window.service]
         reached = {
             uid
             for door in doors
-            for endpoint_slice in self._ways.owned(uid_of(door))
+            for endpoint_slice in self._slices.owned(uid_of(door))
             for uid in ready_pod_uids(endpoint_slice)
         }
         pods = self._pods.owned(uid_of(service))
@@ -206,7 +206,7 @@ class Services:
             await self._unmake(service, pod)
         owner = owned_by(written)
         if plan.makes_door:
-            self._doors.observe(await self._make(SERVICES, door_manifest(view.window, owner=owner), written))
+            self._services.observe(await self._make(SERVICES, door_manifest(view.window, owner=owner), written))
         if plan.changes_door:
             await self._change_door(view.window)
         if plan.makes_pod:
@@ -221,7 +221,7 @@ class Services:
             return service
         where = self._where(service)
         written = await self.cluster.replace(where, {**service, "status": wire}, subresource="status")
-        self._services[where.plural].observe(written)
+        self._workloads[where.plural].observe(written)
         return written
 
     async def _unmake(self, service: Object, pod: ServicePod) -> None:
@@ -245,7 +245,7 @@ class Services:
     async def _change_door(self, window: InteractiveWorkload) -> None:
         """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""
         change = {"spec": {"type": window.service_type}}
-        self._doors.observe(await self.cluster.patch(SERVICES, (window.namespace, window.service), change))
+        self._services.observe(await self.cluster.patch(SERVICES, (window.namespace, window.service), change))
 
     async def _make_token(self, window: InteractiveWorkload, service: Object) -> None:
         """Make the token once; it is never read here, so that nobody need let this controller read secrets."""
@@ -281,7 +281,7 @@ class Services:
         if plural is not None:
             self.queue.add((plural, namespace_of(obj), str(owner["name"])))
 
-    def _way_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+    def _slice_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         endpoint_slice = new or old or {}
         labels = labels_of(endpoint_slice)
         plural = next(
@@ -292,7 +292,7 @@ class Services:
 
     def _visited(self, namespace: str, service: str) -> None:
         key: Key
-        for plural, informer in self._services.items():
+        for plural, informer in self._workloads.items():
             key = (namespace, service.removeprefix(service_name(plural, "")))
             if key in informer.cache and service_name(plural, key[1]) == service:
                 self.queue.add((plural, *key))

@@ -8,7 +8,7 @@ import pytest
 from paceline.apimachinery.meta import is_deleting, key_of, name_of, owned_by, revision_of, uid_of
 from paceline.client.event_recorder import Recorder
 from paceline.client.interface import CONFIG_MAPS, EVENTS, PODS, Change
-from paceline.controllers.gc.garbage_collector import Owners
+from paceline.controllers.gc.garbage_collector import GarbageCollector
 from paceline.errors import Conflict
 from paceline.testing.contract.target import DEADLINE_SECONDS, JOBS, Promise, Subject, assert_absent
 from paceline.testing.sim.effects import SimChance, SimClock
@@ -75,7 +75,7 @@ async def what_a_gone_owner_owned_goes_too(s: Subject) -> None:
     other_owner = await s.make("kept")
     owned = await s.make("owned", ownerReferences=[reference])
     recorder = Recorder(s.cluster, SimClock(), component="contract")
-    owners = Owners(cluster=s.cluster, chance=SimChance(), recorder=recorder)
+    owners = GarbageCollector(cluster=s.cluster, chance=SimChance(), recorder=recorder)
 
     assert owned["metadata"]["ownerReferences"] == [reference]
     async with asyncio.timeout(DEADLINE_SECONDS), asyncio.TaskGroup() as group:
