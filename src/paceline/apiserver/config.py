@@ -62,7 +62,6 @@ class Server:
         return self.kinds.scheme
 
     def find(self, target: Target) -> Stored:
-        """Return the stored object of a target, or raise NotFound."""
         stored = self.store.get(target.key)
         if stored is None:
             raise not_found(target.resource, target.name)

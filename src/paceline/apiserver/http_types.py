@@ -125,7 +125,6 @@ def object_response(obj: Object, *, code: int = 200, warnings: Warnings = ()) ->
 
 
 def success_response(fields: Object, *, code: int = 200) -> HttpResponse:
-    """Return a Status with status Success and some more fields."""
     return object_response(
         {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"} | fields, code=code
     )

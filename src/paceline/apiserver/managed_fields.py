@@ -125,7 +125,7 @@ class FieldTracker:
         return time_to_wire(self._server.clock.now())
 
     def type_of(self, resource: Resource) -> Type:
-        return self._server.kinds.schemas.type_of(resource)
+        return self._server.kinds.schemas.types.of(resource)
 
     def unset_paths(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
         """Return the paths that the author of a new object leaves to the server."""
@@ -166,7 +166,6 @@ class FieldTracker:
     def track_update(
         self, old: Object, new: Object, author: Author, *, target: Target, sent: Object | None = None
     ) -> None:
-        """Update the managed fields of a changed object in place."""
         metadata = new["metadata"]
         old_entries = old["metadata"].get("managedFields")
         # Managed fields sent to a subresource are ignored.

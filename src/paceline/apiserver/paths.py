@@ -65,7 +65,6 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def split_path(raw: bytes) -> tuple[str, ...]:
-    """Return the decoded parts of a raw path."""
     if len(raw) > MAX_PATH:
         raise bad_request(f"the path is longer than {MAX_PATH} bytes")
     text = raw.decode("latin-1").partition("?")[0]

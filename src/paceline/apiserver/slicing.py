@@ -32,7 +32,6 @@ async def in_slices(values: Iterable[T], size_of: Callable[[T], int]) -> AsyncIt
 
 
 def count_in_slice(sizes: Sequence[int], most: int) -> int:
-    """Return how many items fit into a slice, at least one."""
     spent = 0
     for count, size in enumerate(sizes[:most]):
         spent += OBJECT_BYTES + size

@@ -24,7 +24,6 @@ _PROBLEM_TEXTS = {
     Problem.TOO_MANY: "Too many",
 }
 _WITHOUT_VALUE = (Problem.REQUIRED, Problem.FORBIDDEN, Problem.TOO_LONG)
-_WITHOUT_HINT = (Problem.DUPLICATE,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +195,7 @@ def _cause(fault: Fault) -> Object:
     parts = [_PROBLEM_TEXTS[problem]]
     if problem not in _WITHOUT_VALUE:
         parts.append(_shown(fault.value))
-    if fault.hint and problem not in _WITHOUT_HINT:
+    if fault.hint and problem is not Problem.DUPLICATE:
         parts.append(fault.hint)
     return {"reason": problem.value, "message": ": ".join(parts), "field": fault.path}
 

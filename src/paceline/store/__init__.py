@@ -1,4 +1,4 @@
-"""Stops 2 and 7 of 8: store every object durably, with ordered revisions.
+"""Stores every object durably, with ordered revisions.
 
 In     guarded writes of opaque bytes under a key.
 Out    increasing revisions, the current bytes, and a watch on all changes.

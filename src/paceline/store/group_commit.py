@@ -28,7 +28,7 @@ UNCERTAIN = "this write may or may not have been stored; read the object before 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class PendingWrite:
     """A queued write, and the future of its result."""
 
     op: Op
@@ -54,14 +54,14 @@ class Batch:
     """The records of one commit, and the results that are valid once it is durable."""
 
     records: list[Record] = field(default_factory=list)
-    answers: list[tuple[Write, Stored | PacelineError]] = field(default_factory=list)
+    answers: list[tuple[PendingWrite, Stored | PacelineError]] = field(default_factory=list)
     bytes: int = 0
 
     def full(self, limits: StoreLimits) -> bool:
         """Return whether the batch should be committed without adding more."""
         return len(self.records) >= limits.batch or self.bytes >= limits.batch_bytes
 
-    def add(self, write: Write, record: Record) -> Stored | None:
+    def add(self, write: PendingWrite, record: Record) -> Stored | None:
         """Add a record, and return the value that the next write of its key finds."""
         outcome = stored(record)
         self.records.append(record)
@@ -86,7 +86,7 @@ def copy_error(error: PacelineError, addition: str = "") -> PacelineError:
     return kind(f"{error}; {addition}" if addition else str(error))
 
 
-def precondition_error(write: Write, existing: Stored | None) -> PacelineError | None:
+def precondition_error(write: PendingWrite, existing: Stored | None) -> PacelineError | None:
     """Return the error of a write whose precondition does not hold; None if it holds."""
     if write.op is Op.CREATE:
         return AlreadyExists(f"{write.key} already exists") if existing else None
@@ -106,7 +106,7 @@ class Writer:
         self._state = state
         self._feed = feed
         self._limits = limits
-        self._waiting: deque[Write] = deque()
+        self._waiting: deque[PendingWrite] = deque()
         self._wake = asyncio.Event()
         self._batch = Batch()
         # Set when no more writes can succeed: the store has stopped, or its disk cannot be trusted.
@@ -137,7 +137,9 @@ class Writer:
             raise ServiceUnavailable(f"{len(self._waiting)} writes are waiting for the disk; try again in a moment")
         _check_key(key)
         done: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Write(op=op, key=key, render=render, expected=expected, is_urgent=urgent, done=done))
+        self._waiting.append(
+            PendingWrite(op=op, key=key, render=render, expected=expected, is_urgent=urgent, done=done)
+        )
         self._wake.set()
         return await done
 
@@ -194,7 +196,7 @@ class Writer:
                     write.answer(outcome)
             self._waiting.popleft()
 
-    def _record(self, write: Write, existing: Stored | None, revision: int) -> Record | PacelineError:
+    def _record(self, write: PendingWrite, existing: Stored | None, revision: int) -> Record | PacelineError:
         error = precondition_error(write, existing)
         if error is not None:
             return error

@@ -1,7 +1,7 @@
-"""A high-water mark apart from the store: a store that has lost what was acknowledged is noticed before it is served.
+"""A high-water mark outside the store, which shows at the next start whether acknowledged writes were lost.
 
-SQLite takes a damaged or missing write-ahead log for one that was never written, and a folder whose disk is not mounted
-for a new one. The mark says how far the store had come.
+SQLite treats a damaged or missing write-ahead log as one that was never written, and the directory of an unmounted disk
+looks like a new one. The mark records the last acknowledged revision.
 """
 
 import contextlib
@@ -21,14 +21,14 @@ MARK_BYTES = DIGITS + 1 + 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighWaterMark:
-    """How far a store had come when it was last seen; its hash is empty when it is not known."""
+    """The last acknowledged revision of a store; the hash is empty if it is unknown."""
 
     revision: int = 0
     trail: str = ""
 
 
 def read_mark(path: Path) -> HighWaterMark:
-    """Read a mark; a missing or damaged one marks nothing."""
+    """Return the mark; a missing or damaged one is 0."""
     try:
         fields = path.read_bytes()[:MARK_BYTES].split()
     except FileNotFoundError:
@@ -39,12 +39,12 @@ def read_mark(path: Path) -> HighWaterMark:
 
 
 def write_mark(fd: int, mark: HighWaterMark) -> None:
-    """Write a mark over the one before."""
+    """Overwrite the mark."""
     os.pwrite(fd, f"{mark.revision:0{DIGITS}} {mark.trail}\n".encode(), 0)
 
 
 class MarkedLog:
-    """A log that refuses to open when it has fallen behind its mark."""
+    """A log that refuses to open if it is behind its mark."""
 
     def __init__(self, log: Log, *, store: Path, mark: Path) -> None:
         self._log = log
@@ -53,7 +53,7 @@ class MarkedLog:
         self._fd = -1
 
     def open(self) -> int:
-        """Open the log; HostError when the store is gone, or is not the one that was acknowledged."""
+        """Open the log; raise HostError if the store is missing, or is not the one that was acknowledged."""
         try:
             if self._fd < 0:
                 self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -61,20 +61,20 @@ class MarkedLog:
         except OSError as error:
             raise HostError(f"{self._mark} cannot be written: {error.strerror}") from error
         if marked.revision and not self._store.exists():
-            begin_anew = (
+            discard_hint = (
                 "`paceline up --discard-damaged-state` begins with an empty cluster, which ends the jobs that still run"
             )
-            raise HostError(f"{self._store} is gone; mount its disk again, or {RESTORE}; {begin_anew}")
+            raise HostError(f"{self._store} is gone; mount its disk again, or {RESTORE}; {discard_hint}")
         last = self._log.open()
         if lost := self._lost(marked, last):
             self._log.close()
-            go_on = "`paceline up --discard-damaged-state` goes on without what is lost"
-            raise HostError(f"{self._store} has lost writes: {lost}; {RESTORE}; {go_on}")
+            discard_hint = "`paceline up --discard-damaged-state` goes on without what is lost"
+            raise HostError(f"{self._store} has lost writes: {lost}; {RESTORE}; {discard_hint}")
         self._write(last)
         return last
 
     def _lost(self, marked: HighWaterMark, last: int) -> str:
-        """Say in what way the store is not the one that was acknowledged."""
+        """Return how the store differs from the acknowledged one, or ""."""
         if last < marked.revision:
             return f"it ends at revision {last}, but {marked.revision} was acknowledged"
         trail = self._log.trail(marked.revision)
@@ -83,47 +83,39 @@ class MarkedLog:
         return ""
 
     def current(self) -> Iterable[Record]:
-        """Give the newest record of every key."""
         return self._log.current()
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Give the kept records after a revision."""
         return self._log.since(revision)
 
     def compacted(self) -> int:
-        """Tell how far history is gone."""
         return self._log.compacted()
 
     def trail(self, revision: int) -> str:
-        """Give a hash of everything up to a revision."""
         return self._log.trail(revision)
 
     def append(self, batch: tuple[Record, ...]) -> None:
-        """Make a batch durable, then move the mark."""
+        """Store a batch durably, then move the mark."""
         self._log.append(batch)
         self._write(batch[-1].revision)
 
     def compact(self, revision: int) -> None:
-        """Forget history up to a revision."""
         self._log.compact(revision)
 
     def release_reserve(self) -> bool:
-        """Give up the log's reserve."""
         return self._log.release_reserve()
 
     def restore_reserve(self) -> bool:
-        """Take the log's reserve again."""
         return self._log.restore_reserve()
 
     def close(self) -> None:
-        """Let go of the log and of the mark."""
         self._log.close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def _write(self, revision: int) -> None:
-        # A mark that lags behind does no harm, so it is not synced, which would cost as much as the batch itself did,
-        # and a disk that does not take it does not make the batch fail, which is durable by now.
+        # The mark may lag behind: it is not synced, which would cost as much as the batch, and an error does not fail
+        # the batch, which is durable already.
         with contextlib.suppress(OSError):
             write_mark(self._fd, HighWaterMark(revision=revision, trail=self._log.trail(revision)))

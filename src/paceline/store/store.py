@@ -60,7 +60,7 @@ class Store:
         return loaded
 
     async def run(self) -> None:
-        """Process writes until cancelled; those that are then still queued fail with Busy."""
+        """Process writes until cancelled; those that are then still queued fail with ServiceUnavailable."""
         await self._writer.run()
 
     async def close(self) -> None:
@@ -100,11 +100,11 @@ class Store:
         return self._feed.watch(prefix, since)
 
     async def create(self, key: str, render: Render) -> Stored:
-        """Store a new key; raise Exists if it already exists."""
+        """Store a new key; raise AlreadyExists if it already exists."""
         return await self._writer.write(Op.CREATE, key, render=render)
 
     async def replace(self, key: str, render: Render, *, expected: int, urgent: bool = False) -> Stored:
-        """Replace the value of a key at the expected revision; raise Conflict or Missing otherwise.
+        """Replace the value of a key at the expected revision; raise Conflict or NotFound otherwise.
 
         An urgent write, which is part of a deletion, succeeds on a full disk, as deletes do.
         """

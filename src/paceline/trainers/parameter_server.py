@@ -150,16 +150,16 @@ def serve(address: str, name: str) -> None:
                 if request["do"] == "step":
                     _count(updates, request.get("from", "?"))
 
-    class Server(socketserver.ThreadingTCPServer):
+    class TcpServer(socketserver.ThreadingTCPServer):
         allow_reuse_address = True
         daemon_threads = True
 
     host, _, port = address.rpartition(":")
     try:
-        server = Server((host, int(port)), Handler)
+        server = TcpServer((host, int(port)), Handler)
     except OSError:
         # The name of this host may not resolve yet.
-        server = Server(("", int(port)), Handler)
+        server = TcpServer(("", int(port)), Handler)
     say(f"{name} listens at {address}")
     server.serve_forever()
 

@@ -45,8 +45,6 @@ _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 
 
 class Admission:
-    """Validates objects of all kinds."""
-
     def __init__(self, kinds: LiveKinds, store: Store) -> None:
         self._kinds = kinds
         self._store = store
@@ -58,7 +56,7 @@ class Admission:
             decoded = decode_struct(obj, struct, resource.kind)
             obj.clear()
             obj.update(decoded)
-        unknown = prune(obj, self._kinds.schemas.shape_of(resource))
+        unknown = prune(obj, self._kinds.schemas.shapes.of(resource))
         if not resource.is_builtin:
             # Kubernetes lists the unknown fields of custom resources in this order.
             unknown = tuple(sorted(unknown, key=lambda fault: (not fault.path.startswith("metadata."), fault.path)))
@@ -190,8 +188,6 @@ def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fau
 
 
 class ServiceAccountAdmission(Admission):
-    """Admission of objects that a service account writes."""
-
     def __init__(self, admission: Admission) -> None:
         # Share everything else, in particular the ServiceAllocator.
         self.__dict__.update(admission.__dict__)

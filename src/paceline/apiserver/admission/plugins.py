@@ -1,7 +1,6 @@
 """What an object gets because of other objects: a pod its priority, a claim its class, a service its address."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from paceline.apimachinery.builtin.scheduling import NO_SCHEDULE, NOT_READY, SYSTEM_PRIORITIES
 from paceline.apimachinery.builtin.storage_annotations import PROTECTION, VOLUME_PROTECTION, is_default_class
@@ -47,16 +46,11 @@ def _storage(claim: Object) -> str | None:
     return None if amount is None else str(amount)
 
 
-@dataclass(slots=True)
 class AdmissionPlugins:
     """Completes objects with values that depend on other objects."""
 
-    scheme: CurrentScheme
-    store: Store
-    allocator: ServiceAllocator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.allocator = ServiceAllocator(self.store)
+    def __init__(self, scheme: CurrentScheme, store: Store) -> None:
+        self.scheme, self.store, self.allocator = scheme, store, ServiceAllocator(store)
 
     def admit(self, resource: Resource, obj: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
         """Complete an object in place, and return field errors; raise Forbidden if it is rejected."""

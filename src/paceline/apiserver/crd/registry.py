@@ -8,9 +8,9 @@ import orjson
 
 from paceline.apimachinery.crd import crd
 from paceline.apimachinery.crd.crd import ShippedKind
-from paceline.apimachinery.fields.typed import Type, Types
+from paceline.apimachinery.fields.typed import Types
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.schema import Shape, Shapes
+from paceline.apimachinery.schema import Shapes
 from paceline.apimachinery.scheme import ByKind, Resource, Scheme
 from paceline.apiserver.crd.schema_validation import Validators
 from paceline.store.store import Store, Stored
@@ -23,14 +23,8 @@ class SchemaCache:
     def __init__(self, components: Mapping[str, Any]) -> None:
         shapes, types = Shapes(components), Types(components)
         self.validators = Validators(components)
-        self._shapes = ByKind(lambda kind: shapes.of_object(kind.schema, structural=kind.is_structural))
-        self._types = ByKind(lambda kind: types.of_object(kind.schema))
-
-    def shape_of(self, resource: Resource) -> Shape:
-        return self._shapes.of(resource)
-
-    def type_of(self, resource: Resource) -> Type:
-        return self._types.of(resource)
+        self.shapes = ByKind(lambda kind: shapes.of_object(kind.schema, structural=kind.is_structural))
+        self.types = ByKind(lambda kind: types.of_object(kind.schema))
 
 
 # Definitions are not in a namespace.

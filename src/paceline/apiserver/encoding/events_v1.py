@@ -78,8 +78,6 @@ def _converted_status(status: Status) -> Status:
 
 @dataclass(slots=True)
 class EventsV1Stream:
-    """A watch on core/v1 events, converted to events.k8s.io/v1."""
-
     content_type: str
     stream: Stream
 

@@ -57,8 +57,6 @@ _SCALE_SCHEMAS: Mapping[str, Any] = {
 
 
 class OpenApi:
-    """The OpenAPI documents, built on first use."""
-
     def __init__(self, kinds: LiveKinds) -> None:
         self._kinds = kinds
         # By path below /openapi/v3, with the resources of the document.

@@ -39,8 +39,6 @@ def as_json(request: HttpRequest) -> HttpRequest:
 
     Objects of unknown kinds stay as they are; the handler of the path rejects them.
     """
-    if not is_protobuf(request):
-        return request
     try:
         obj = decode(request.body)
     except BadRequest as error:

@@ -139,13 +139,14 @@ async def request_token(request: HttpRequest, target: Target, server: Server) ->
     token_request = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
     check_type(token_request, VERSION, KIND)
     spec = _spec(token_request)
-    _refuse(_faults(spec), name="")
+    if errors := tuple(_faults(spec)):
+        raise status_errors.invalid(KIND, "", errors, group=GROUP)
     account = tokens.find("serviceaccounts", target.namespace, target.name)
     if account is None:
         raise status_errors.not_found(target.resource, target.name)
     if (name := (token_request.get("metadata") or {}).get("name")) and name != target.name:
         hint = "must match the service account name if specified"
-        _refuse((invalid("metadata.name", name, hint),), name=target.name)
+        raise status_errors.invalid(KIND, target.name, (invalid("metadata.name", name, hint),), group=GROUP)
     bound = _bound(spec.get("boundObjectRef"), account, tokens)
     now, seconds = server.clock.now(), spec["expirationSeconds"]
     is_of_pod = "pod" in bound and seconds == POD_SECONDS
@@ -188,11 +189,6 @@ def _faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
         yield invalid(path, seconds, "may not specify a duration less than 10 minutes")
     if seconds > MAX_SECONDS:
         yield invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
-
-
-def _refuse(faults: Iterator[Fault] | tuple[Fault, ...], *, name: str) -> None:
-    if errors := tuple(faults):
-        raise status_errors.invalid(KIND, name, errors, group=GROUP)
 
 
 def _bound(reference: Mapping[str, str] | None, account: Object, tokens: AccountTokens) -> dict[str, Any]:

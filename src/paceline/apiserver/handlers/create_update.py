@@ -19,13 +19,7 @@ from paceline.apiserver.admission.chain import Admission, reject_unknown_fields
 from paceline.apiserver.admission.plugins import mount_token
 from paceline.apiserver.config import MAX_TRIES, Server
 from paceline.apiserver.encoding.negotiation import render_object, representation_of
-from paceline.apiserver.encoding.request_body import (
-    MAX_DEPTH,
-    check_depth,
-    is_apply,
-    read_options,
-    read_with_warnings,
-)
+from paceline.apiserver.encoding.request_body import MAX_DEPTH, check_depth, is_apply, read_options, read_with_warnings
 from paceline.apiserver.handlers.patch import ApplyHandler, Patch, check_patch_type, read_patch
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, Warnings, WriteOptions, attach_warnings
 from paceline.apiserver.managed_fields import FieldTracker, author_of

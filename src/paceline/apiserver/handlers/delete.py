@@ -123,7 +123,6 @@ class DeleteHandler:
         return list_response(target.resource, values, {"resourceVersion": str(revision)})
 
     async def _delete_one(self, target: Target, key: str, options: DeleteOptions) -> Stored | StatusError | None:
-        """Delete one of many; return None if it is gone already."""
         namespace, name = split_key(key)
         try:
             return (await self._delete(Target(resource=target.resource, namespace=namespace, name=name), options))[0]
@@ -137,7 +136,8 @@ class DeleteHandler:
         store = self._server.store
         for remaining in reversed(range(MAX_TRIES)):
             stored = self._server.find(target)
-            old = self._read(stored, options)
+            old = object_strategy.read(stored.value)
+            old = _disrupted(old, self._server.clock.now()) if options.is_eviction else old
             self._check(target, old, options)
             new = self._marked(target, old, options)
             render = partial(object_strategy.write, new or _ended(target, old, self._server.clock.now()))
@@ -158,11 +158,6 @@ class DeleteHandler:
                 if not remaining:
                     raise status_errors.object_modified(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
-
-    def _read(self, stored: Stored, options: DeleteOptions) -> Object:
-        """Return the object; if it is evicted, with the condition that says so."""
-        old = object_strategy.read(stored.value)
-        return _disrupted(old, self._server.clock.now()) if options.is_eviction else old
 
     def _check(self, target: Target, old: Object, options: DeleteOptions) -> None:
         kind, metadata = target.resource.kind, old["metadata"]

@@ -61,8 +61,6 @@ class Discovery:
 
 @dataclass(slots=True)
 class SchemeDiscovery:
-    """The discovery documents of one scheme."""
-
     scheme: Scheme
     _by_version: Mapping[tuple[str, str], tuple[Resource, ...]] = field(init=False)
 

@@ -98,7 +98,6 @@ class ListSnapshots:
             raise status_errors.expired(_TOO_OLD, continue_token=replace(token, revision=0).to_text()) from error
 
     def at(self, prefix: str, revision: int) -> tuple[Stored, ...]:
-        """Return the list at a revision, or raise Expired."""
         items = self._lists_by_revision.get((prefix, revision))
         return self._store.list_at(prefix, revision) if items is None else items
 
@@ -134,7 +133,6 @@ class ReadHandler:
         return await self._respond(request, target, form, page=page, metadata=metadata)
 
     def _first_list(self, prefix: str, options: ListOptions) -> tuple[int, tuple[Stored, ...]]:
-        """Return the first list of a request, and its revision."""
         self._check_revision(options.revision)
         if not options.revision or not options.is_exact:
             return self._lists.newest(prefix)
@@ -173,15 +171,11 @@ async def _page(
     # One more than the limit shows that there is another page.
     most = limit + 1 if limit else sys.maxsize
     chosen: list[Stored] = []
-    async for some in in_slices(remaining, _size_of):
+    async for some in in_slices(remaining, lambda stored: len(stored.value)):
         chosen += [stored for stored in some if selection.takes(stored.key, stored.value)]
         if len(chosen) >= most:
             break
     return tuple(chosen[: limit or None]), len(chosen) >= most
-
-
-def _size_of(stored: Stored) -> int:
-    return len(stored.value)
 
 
 def _items_after(items: tuple[Stored, ...], key: str) -> Iterator[Stored]:

@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 
 from paceline.apimachinery.field_errors import forbidden, unsupported
-from paceline.apimachinery.selector import (
-    FieldMatcher,
-    LabelMatcher,
-    field_text,
-    parse_fields,
-    parse_labels,
-)
+from paceline.apimachinery.selector import FieldMatcher, LabelMatcher, field_text, parse_fields, parse_labels
 from paceline.apiserver.http_types import HttpRequest
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.paths import Target, key_for, split_key

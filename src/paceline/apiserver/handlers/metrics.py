@@ -88,12 +88,11 @@ def _usage(measured: Object) -> Object:
 
 
 def _unknown(target: Target) -> StatusError:
-    """Return the error of a metrics server for an unknown object."""
     return _not_found("pods" if target.namespace else "node", target.name)
 
 
 def _missing(target: Target) -> StatusError:
-    """Return the error of a metrics server for an object without measurements."""
+    """Return metrics-server's error for an object without measurements."""
     name = f"{target.namespace}/{target.name}" if target.namespace else target.name
     return _not_found(target.resource.kind.lower(), name, group=GROUP)
 

@@ -122,7 +122,6 @@ class ApplyHandler:
             raise status_errors.bad_request(f"the applied configuration does not fit the schema: {'; '.join(errors)}")
 
     def onto(self, live: Object, config: AppliedConfig, target: Target) -> Object:
-        """Return an existing object with an applied configuration."""
         metadata = {"name": target.name, **(config.obj.get("metadata") or {})}
         if target.namespace:
             metadata.setdefault("namespace", target.namespace)

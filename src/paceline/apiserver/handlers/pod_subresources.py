@@ -148,7 +148,6 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
 
 
 def container_of(pod: Object, requested: str, name: str) -> str:
-    """Return the requested container, or the only one."""
     main = [str(container["name"]) for container in pod["spec"].get("containers") or ()]
     names = [str(container["name"]) for container in containers_of(pod)]
     if requested:

@@ -102,13 +102,14 @@ def _scale_of(obj: Object, paths: ScalePaths) -> Object:
 def _with_scale(old: Object, scale: Object, target: Target) -> Object:
     """Return the object with the replicas of a scale; raise Conflict if the scale is outdated."""
     metadata = scale.get("metadata") or {}
-    for field, source in (("resourceVersion", "resourceVersion"), ("uid", "uid")):
-        if metadata.get(field) and metadata[field] != old["metadata"][source]:
+    for field in ("resourceVersion", "uid"):
+        if metadata.get(field) and metadata[field] != old["metadata"][field]:
             raise status_errors.object_modified(target.resource, target.name)
     spec = scale.get("spec")
     replicas = spec.get("replicas", 0) if isinstance(spec, Mapping) else 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise _refused(target, FieldFault("spec.replicas", replicas, "must be an integer"))
+        fault = FieldFault("spec.replicas", replicas, "must be an integer")
+        raise status_errors.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
     new = object_strategy.read(object_strategy.write(old, int(old["metadata"]["resourceVersion"])))
     holder: Object = new
     *steps, last = _paths(target).spec[1:].split(".")
@@ -118,10 +119,6 @@ def _with_scale(old: Object, scale: Object, target: Target) -> Object:
         holder = holder[step]
     holder[last] = replicas
     return new
-
-
-def _refused(target: Target, fault: FieldFault) -> status_errors.StatusError:
-    return status_errors.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
 
 
 def _patch_of(request: HttpRequest) -> Any:

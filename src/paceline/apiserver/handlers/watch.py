@@ -186,7 +186,6 @@ class WatchStream:
                 await send(_error(error))
 
     def _start(self) -> tuple[Watch, tuple[Stored, ...]]:
-        """Return a watch, and the objects at its start."""
         store = self._server.store
         if not self._options.wants_initial:
             since = self._since or store.revision
@@ -201,7 +200,7 @@ class WatchStream:
             return
         lines: list[bytes] = []
         size = 0
-        async for some in in_slices(items, _size_of):
+        async for some in in_slices(items, lambda stored: len(stored.value)):
             for stored in some:
                 if self._selection.takes(stored.key, stored.value):
                     lines.append(self._line(ADDED, stored.value))
@@ -272,10 +271,6 @@ class WatchStream:
             metadata["annotations"] = annotations
         mark = {"apiVersion": self._resource.api_version, "kind": self._resource.kind, "metadata": metadata}
         return self._line(BOOKMARK, orjson.dumps(mark))
-
-
-def _size_of(stored: Stored) -> int:
-    return len(stored.value)
 
 
 def _event(change: bytes, obj: bytes) -> bytes:
