@@ -1,4 +1,4 @@
-"""Which pods a service leads to, as the two lists of addresses that Kubernetes keeps of them."""
+"""The Endpoints and EndpointSlices of a service."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ OLD_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGER = "paceline-endpoints"
 _HEADLESS = "service.kubernetes.io/headless"
-# What one slice holds at most.
+# The maximum number of addresses per slice.
 MOST_ENDPOINTS = 100
 
 # One port of a service as one pod has it: name, number, protocol.
@@ -19,7 +19,7 @@ Port = tuple[str, int, str]
 
 
 def selects(service: Object, pod: Object) -> bool:
-    """Return whether a service leads to a pod, as far as labels say."""
+    """Return whether the selector of a service matches a pod."""
     spec = service.get("spec") or {}
     selector, labels = spec.get("selector") or {}, labels_of(pod)
     is_here = namespace_of(service) == namespace_of(pod)
@@ -27,7 +27,7 @@ def selects(service: Object, pod: Object) -> bool:
 
 
 def has_selector(service: Object) -> bool:
-    """Return whether the addresses of a service are worked out here; others are written by whoever made it."""
+    """Return whether a service has a selector; the addresses of others are written by their author."""
     spec = service.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
@@ -80,7 +80,7 @@ def _slice(service: Object, index: int, ports: tuple[Port, ...], endpoints: list
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
-            # Computed, so that whoever begins again finds the one that is there.
+            # Computed, so that a restarted controller finds the existing slice.
             "name": f"{name_of(service)}-{index}",
             "generateName": f"{name_of(service)}-",
             "namespace": namespace_of(service),
@@ -113,7 +113,7 @@ def _about(service: Object, pod: Object) -> Object:
 
 
 def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
-    """Return the pods that have an address and may answer, in one order."""
+    """Return the pods that have an address and may answer, in a stable order."""
     shown = bool(service["spec"].get("publishNotReadyAddresses"))
     candidates = [
         pod
@@ -127,7 +127,7 @@ def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
 
 
 def _ports(spec: Mapping[str, Any], pod: Object) -> tuple[Port, ...]:
-    """Return the ports of a service as a pod has them; one that the pod does not have is left out."""
+    """Return the ports of a service resolved for a pod, without those that the pod does not have."""
     return tuple(
         (port.get("name") or "", number, port.get("protocol") or "TCP")
         for port in spec.get("ports") or ()

@@ -1,4 +1,4 @@
-"""What becomes of an object whose owners go: the rules of Kubernetes' garbage collector, as pure functions."""
+"""What happens to an object whose owners are deleted: the rules of Kubernetes' garbage collector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 class Standing(StrEnum):
-    """How one owner of an object stands."""
+    """The state of an owner."""
 
     SOLID = "Solid"
-    # It is being deleted, and waits for what it owns to go first.
+    # It is being deleted in the foreground, and waits for its dependents.
     WAITING = "Waiting"
     GONE = "Gone"
-    # It cannot be told, so nothing may be done.
+    # It could not be read, so nothing may be done.
     UNKNOWN = "Unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GarbageAction:
-    """What to do with an owned object: first give it these owners, then delete it by this policy."""
+    """What to do with a dependent: first set these owners, then delete it with this policy."""
 
     owners: tuple[Object, ...] | None = None
     policy: str = ""
@@ -41,7 +41,7 @@ def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, 
         solid = tuple(owner for owner, standing in zip(owners, standings, strict=True) if standing is Standing.SOLID)
         return KEEP if len(solid) == len(owners) else GarbageAction(owners=solid)
     if Standing.WAITING in standings and has_dependents:
-        # In a circle each would wait for the next: whoever notices stops holding its owners.
+        # In a circle each would wait for the next, so stop blocking the owners.
         return GarbageAction(owners=unblocked(owners) if is_in_circle else None, policy="Foreground")
     return GarbageAction(policy=_policy_of(obj))
 
@@ -52,12 +52,12 @@ def standing_of(owner: Object) -> Standing:
 
 
 def is_draining(obj: Object) -> bool:
-    """Return whether an object is being deleted and waits for what it owns to go first."""
+    """Return whether an object is being deleted in the foreground, and waits for its dependents."""
     return is_deleting(obj) and FOREGROUND in _finalizers_of(obj)
 
 
 def is_orphaning(obj: Object) -> bool:
-    """Return whether an object is being deleted and waits for what it owns to be set free."""
+    """Return whether an object is being deleted, and waits for its dependents to be orphaned."""
     return is_deleting(obj) and ORPHAN in _finalizers_of(obj)
 
 
@@ -67,7 +67,7 @@ def owners_of(obj: Object | None) -> tuple[Object, ...]:
 
 
 def blocks(owned: Object, owner: Object) -> bool:
-    """Return whether an owner that goes in the foreground has to wait for what it owns."""
+    """Return whether an owner that is deleted in the foreground has to wait for a dependent."""
     return any(
         reference.get("uid") == uid_of(owner) and reference.get("blockOwnerDeletion") for reference in owners_of(owned)
     )
@@ -79,12 +79,12 @@ def freed(owned: Object, owner: Object) -> tuple[Object, ...]:
 
 
 def unblocked(owners: Sequence[Object]) -> tuple[Object, ...]:
-    """Return owners that need not wait."""
+    """Return the owner references without `blockOwnerDeletion`."""
     return tuple({**reference, "blockOwnerDeletion": False} for reference in owners)
 
 
 def let_go(obj: Object) -> tuple[str, ...]:
-    """Return the finalizers of an object that need not wait for what it owns any more."""
+    """Return the finalizers of an object that no longer waits for its dependents."""
     return tuple(finalizer for finalizer in _finalizers_of(obj) if finalizer not in (FOREGROUND, ORPHAN))
 
 
@@ -93,6 +93,6 @@ def _finalizers_of(obj: Object) -> tuple[str, ...]:
 
 
 def _policy_of(obj: Object) -> str:
-    """Return how an object itself wants to go."""
+    """Return the deletion policy that the finalizers of an object ask for."""
     finalizers = _finalizers_of(obj)
     return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"

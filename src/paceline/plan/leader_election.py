@@ -1,4 +1,4 @@
-"""Who of several controllers acts: given a lease as it was seen, what should this one do with it next?
+"""Leader election: what should this controller do with the lease next?
 
 Moments are seconds of one's own monotonic clock and are never compared with those of others: a lease counts as
 abandoned when it has not changed before one's own eyes for as long as its holder promised to renew it.
@@ -7,10 +7,10 @@ abandoned when it has not changed before one's own eyes for as long as its holde
 from dataclasses import dataclass
 from enum import StrEnum
 
-# How long others wait for a holder that is silent; a holder stops acting well before that.
+# How long others wait for a holder that does not renew; the holder stops acting well before that.
 LEASE_SECONDS = 15.0
 ACT_SECONDS = 10.0
-# How often a holder renews its lease and others look at it.
+# How often the holder renews the lease and others read it.
 AGAIN_SECONDS = 2.0
 
 
@@ -18,7 +18,7 @@ class LeaseAction(StrEnum):
     """What to do with the lease."""
 
     MAKE = "make"
-    # It is free, or whoever held it is gone.
+    # It is free or has expired.
     TAKE = "take"
     RENEW = "renew"
     WAIT = "wait"
@@ -29,23 +29,23 @@ class LeaseView:
     """Everything the decision may look at."""
 
     me: str
-    # None while nobody has made the lease; empty when its holder has let go of it.
+    # None if the lease does not exist; empty if its holder has released it.
     holder: str | None
-    # How long its holder promised at most not to touch it, and since when it has been as it is.
+    # The duration of the lease, and since when it has not changed.
     promised_seconds: float = LEASE_SECONDS
     unchanged_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePlan:
-    """What to do, and when to look again."""
+    """What to do, and when to decide again."""
 
     step: LeaseAction
     look_again: float
 
 
 def decide(view: LeaseView, now: float) -> LeasePlan:
-    """Make, take, renew or leave the lease."""
+    """Return whether to create, take or renew the lease, or to wait."""
     soon = now + AGAIN_SECONDS
     if view.holder is None:
         return LeasePlan(step=LeaseAction.MAKE, look_again=soon)

@@ -1,4 +1,4 @@
-"""Which volume a claim gets, why it gets none, and what becomes of a volume whose claim has gone.
+"""Which volume a claim is bound to, why it is bound to none, and what happens to a volume without its claim.
 
 The words are those of Kubernetes' own controller, because people search for them.
 """
@@ -26,14 +26,14 @@ WAITS_FOR_POD = "waiting for first consumer to be created before binding"
 LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
 MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
 LATE_BINDING = "WaitForFirstConsumer"
-# Of many volumes that do not fit, a person reads the first few.
+# The number of volumes that a message explains.
 MOST_NAMED = 3
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stock:
-    """What a claim may be given: the volumes there are, and the classes by which new ones are made."""
+    """What a claim can be bound to: the existing volumes, and the storage classes."""
 
     volumes: Mapping[Key, Object]
     classes: Mapping[Key, Object]
@@ -41,13 +41,13 @@ class Stock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimPlan:
-    """The next step for one claim; nothing in it means that all is well."""
+    """The next step for one claim; empty if there is nothing to do."""
 
-    # The volume to bind it to, or the class by which to make it one.
+    # The volume to bind it to, or the class to provision one with.
     bind: Object | None = None
     provision: Object | None = None
     is_lost: bool = False
-    # The size that its volume is to have from now on.
+    # The new size of its volume.
     grow_to: str = ""
     # Why it has no volume, as an event and, with what was found wrong with each volume, on the claim.
     event: EventDraft | None = None
@@ -56,7 +56,7 @@ class ClaimPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePlan:
-    """What a volume is to say of itself, and whether it forgets its claim."""
+    """The new phase of a volume, and whether its claim reference is removed."""
 
     phase: str
     reason: str = ""
@@ -65,7 +65,7 @@ class VolumePlan:
 
 
 def decide_claim(claim: Object, stock: Stock, *, has_consumer: bool) -> ClaimPlan:
-    """Choose the next step for one claim; `has_consumer` says whether a pod wants it by now."""
+    """Return the next step for one claim; `has_consumer` is True if a pod uses it."""
     name = str(claim["spec"].get("volumeName") or "")
     volume = stock.volumes.get(("", name))
     if BIND_COMPLETED in annotations_of(claim):
@@ -92,7 +92,7 @@ def decide_volume(volume: Object, claim: Object | None, root: PurePosixPath) -> 
     if name == name_of(volume):
         return VolumePlan(phase="Bound")
     if name and BOUND_BY_CONTROLLER in annotations_of(volume):
-        # The claim was given another volume in the meantime; this one is free again.
+        # The claim was bound to another volume meanwhile; this one is free again.
         return VolumePlan(phase="Available", unbind=True)
     if name:
         return _released(volume, root)
@@ -101,7 +101,7 @@ def decide_volume(volume: Object, claim: Object | None, root: PurePosixPath) -> 
 
 
 def match(claim: Object, stock: Stock, *, has_consumer: bool) -> Object | None:
-    """Find the volume for a claim: one that was made for it, else the smallest that fits."""
+    """Return the volume for a claim: one that was provisioned for it, else the smallest that fits."""
     fitting = [volume for volume in stock.volumes.values() if not objection(claim, volume)]
     for volume in fitting:
         if is_for(volume, claim):
@@ -147,7 +147,7 @@ def mismatch(claim: Object, volume: Object) -> str:
 
 
 def is_for(volume: Object, claim: Object) -> bool:
-    """Return whether a volume names this claim; one that names no uid is kept for whoever has the name."""
+    """Return whether a volume references this claim; a reference without uid matches by name."""
     reference = volume["spec"].get("claimRef") or {}
     if (reference.get("namespace"), reference.get("name")) != key_of(claim):
         return False
@@ -155,7 +155,7 @@ def is_for(volume: Object, claim: Object) -> bool:
 
 
 def is_late(claim: Object, stock: Stock) -> bool:
-    """Return whether a claim's class waits with the volume until a pod wants it."""
+    """Return whether the claim's storage class binds only when a pod uses the claim."""
     return (_class_of(claim, stock) or {}).get("volumeBindingMode") == LATE_BINDING
 
 
@@ -181,7 +181,7 @@ def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
 
 
 def _asked_for(claim: Object, name: str, volume: Object | None) -> ClaimPlan:
-    """Bind a claim to the volume it names, if that is free and has what it wants."""
+    """Bind a claim to the volume it names, if that is free and fits."""
     if volume is None:
         return ClaimPlan(waiting=f'volume "{name}" does not exist')
     if is_for(volume, claim) and (volume["spec"].get("claimRef") or {}).get("uid"):
@@ -255,7 +255,7 @@ def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
 
 
 def _rules(selector: Mapping[str, Any] | None) -> tuple[LabelRule, ...]:
-    """Read the selector of a claim."""
+    """Return the selector of a claim."""
     requirements = selector or {}
     exact = [
         LabelRule(key=key, op="in", values=frozenset({str(value)}))

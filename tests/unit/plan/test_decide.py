@@ -91,7 +91,7 @@ class TestRestarting:
 
         assert plan.create == ()
         assert plan.delete == ("demo-12345-worker-1",)
-        assert plan.status.waiting == "1 pod of an older try has not ended yet"
+        assert plan.status.waiting == "1 pod of an earlier attempt has not ended yet"
 
     def test_old_pods_that_are_told_to_end_are_waited_for(self):
         old = (pod(B, "Running", is_deleting=True),)
@@ -225,7 +225,7 @@ class TestEnding:
         assert plan.status.phase is F
         assert plan.status.condition(ConditionType.FAILED).reason == "DeadlineExceeded"
         assert len(plan.delete) == 2
-        assert plan.events[-1].message == "the job was not done 5 seconds after its start"
+        assert plan.events[-1].message == "the job did not end within 5 seconds after its start"
 
     def test_the_deadline_does_not_run_before_the_start(self):
         short = gang(2, active_deadline_seconds=5)
@@ -286,7 +286,7 @@ class TestBlaming:
             container="main",
         )
         assert plan.events[-1].message == (
-            "failure rule {worker: [1]} holds: pod demo-12345-worker-1 failed with exit code 9: boom"
+            "failure rule {worker: [1]} is met: pod demo-12345-worker-1 failed with exit code 9: boom"
         )
         assert plan.events[-1].is_warning
 
@@ -313,7 +313,7 @@ class TestBlaming:
         plan = decide(seen("Running", "Failed", of=hopeless), NOW)
 
         assert plan.status.phase is F
-        assert plan.events[-1].message.startswith("no success rule can hold any more: pod demo-12345-worker-1")
+        assert plan.events[-1].message.startswith("no success rule can be met any more: pod demo-12345-worker-1")
 
     def test_success_forgets_the_failure_before_it(self):
         failed = Failure(pod="demo-12345-worker-1", exit_code=1, reason="Error")
@@ -324,7 +324,7 @@ class TestBlaming:
         plan = decide(seen("Running", "gone"), NOW)
 
         assert plan.events[-1].message == (
-            "pod demo-12345-worker-1 was deleted before it ended; next try of all members (restart 1 of at most 3)"
+            "pod demo-12345-worker-1 was deleted before it ended; next attempt of all members (restart 1 of at most 3)"
         )
 
 

@@ -181,7 +181,7 @@ def test_of_three_with_a_least_of_two(members, phase):
 def test_too_few_is_said():
     plan = decide(seen("Running", "Failed", "Failed", of=crew(3, least=2, restart="Never")), NOW)
 
-    assert plan.events[-1].message.startswith("1 replicas are left of at least 2: pod demo-12345-worker-1 failed")
+    assert plan.events[-1].message.startswith("1 replicas remain of at least 2: pod demo-12345-worker-1 failed")
 
 
 def test_members_that_start_together_begin_anew_in_the_new_size():
@@ -268,7 +268,7 @@ def test_a_worker_is_lost_by(rules, why):
     later = decide(replace(world, status=plan.status), after(1))
 
     lost = [told.message for told in plan.events if told.reason == "ReplicaLost"]
-    assert lost == [f"pod demo-12345-worker-2 failed with exit code 1; worker-2 is not tried again: {why}"]
+    assert lost == [f"pod demo-12345-worker-2 failed with exit code 1; worker-2 is not restarted: {why}"]
     assert plan.status.condition(ConditionType.RUNNING).message == "2 of 3 pods run"
     assert later.events == ()
 

@@ -96,7 +96,7 @@ def test_while_a_copy_is_made_the_job_waits_and_says_for_what():
     plan = decide(world(("Succeeded", CUT), errands=(errand("Running"),), **ending()), NOW)
 
     assert (plan.status.phase, plan.auxiliary_pods) == (Phase.RUNNING, ())
-    assert "the output of worker-0 is being copied" in plan.status.waiting
+    assert "the output of worker-0 is being uploaded" in plan.status.waiting
 
 
 def test_a_failed_copy_is_reported_and_tried_again_and_again():
@@ -123,7 +123,7 @@ def test_peers_that_are_ended_with_the_job_are_waited_for():
 
     assert not first.status.phase.is_final
     assert held.delete == (SITE.pod(B),)
-    assert f"pod {SITE.pod(B)} copies its output" in held.status.waiting
+    assert f"pod {SITE.pod(B)} uploads its output" in held.status.waiting
 
 
 def test_peers_that_run_on_are_not_waited_for():
@@ -188,7 +188,7 @@ def test_a_deadline_ends_pods_and_waits_for_their_copies():
 
     assert (first.status.ending["phase"], first.status.phase) == ("Failed", Phase.RUNNING)
     assert second.delete == (SITE.pod(A),)
-    assert "copies its output" in second.status.waiting
+    assert "uploads its output" in second.status.waiting
 
 
 def test_what_an_author_should_know_is_said_at_the_end():

@@ -72,7 +72,7 @@ def test_one_that_has_not_gone_yet_is_waited_for():
     plan = decide(world, after(11))
 
     assert (plan.status.phase.is_final, plan.auxiliary_pods) == (False, ())
-    assert f"pod {SITE.pod(B)} copies its output" in plan.status.waiting
+    assert f"pod {SITE.pod(B)} uploads its output" in plan.status.waiting
 
 
 def test_what_nobody_can_copy_any_more_is_told():

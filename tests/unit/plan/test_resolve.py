@@ -36,7 +36,7 @@ def test_nothing_is_made_before_the_commit_is_known_but_the_pod_that_finds_it():
     plan = decide(world(), NOW)
 
     assert (plan.create, plan.auxiliary_pods) == ((), (AuxiliaryPod(name="resolve", attempt=0),))
-    assert "being looked up" in plan.status.waiting
+    assert "being resolved" in plan.status.waiting
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
@@ -87,8 +87,8 @@ def test_a_failure_is_tried_again_after_a_pause():
     [
         (errand("Failed", "git: no branch mian", attempt=2), "git: no branch mian"),
         (errand("Failed", attempt=2), "failed"),
-        (errand("Succeeded", "not a commit", attempt=2), "found no commit: not a commit"),
-        (errand("Succeeded", attempt=2), "found no commit: it said nothing"),
+        (errand("Succeeded", "not a commit", attempt=2), "reported no commit: not a commit"),
+        (errand("Succeeded", attempt=2), "reported no commit: it reported nothing"),
     ],
     ids=["git says why", "nobody says why", "something else is said", "nothing is said"],
 )

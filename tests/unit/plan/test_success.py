@@ -55,7 +55,7 @@ def test_a_generic_job_fails_by_its_rule_and_says_which():
     plan = decide(seen("Running", "Failed", "Running", of=VECTOR), NOW)
 
     assert plan.status.phase is Phase.FAILED
-    assert "failure rule {worker: [1]} holds" in plan.events[-1].message
+    assert "failure rule {worker: [1]} is met" in plan.events[-1].message
 
 
 def test_a_generic_job_succeeds_while_others_run_and_cleans_up_the_runners_only():
@@ -69,8 +69,8 @@ def test_a_generic_job_succeeds_while_others_run_and_cleans_up_the_runners_only(
 
 
 SUCCESSES = {
-    "one place": (((A,),), "worker-0 has succeeded, which decides over the job"),
-    "several": (((A, B),), "success rule {worker: [0, 1]} holds"),
+    "one place": (((A,),), "worker-0 succeeded (it determines the job's result)"),
+    "several": (((A, B),), "success rule {worker: [0, 1]} is met"),
 }
 
 

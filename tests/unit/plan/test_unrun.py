@@ -1,4 +1,4 @@
-"""A pod that somebody deletes before anything of its gang ran is made again, and no restart is counted."""
+"""A pod that somebody deletes before anything of its gang ran is created again, and no restart is counted."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_a_pod_that_is_deleted_while_all_wait_is_made_again_under_every_policy(r
     assert numbers(plan.status) == {"worker-1": 1}
     (told,) = [each for each in plan.events if each.reason == "Remade"]
     assert told.message == (
-        f"pod {SITE.pod(B)} was deleted before it ran; worker-1 is made again, and no restart is counted"
+        f"pod {SITE.pod(B)} was deleted before it ran; worker-1 is created again; this does not count as a restart"
     )
 
 

@@ -1,4 +1,4 @@
-"""Carry out one plan, always in this order: write, unmake, make, tell."""
+"""Apply a plan, always in this order: write the status, delete, create, record events."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,27 +22,27 @@ from paceline.plan.job.snapshot import JobSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actuator:
-    """What carrying out needs: the cluster and someone who records events."""
+    """What applying a plan needs: the cluster and an event recorder."""
 
     cluster: Cluster
     recorder: Recorder
-    # What a launch folder holds beside the job's own files: a key that is new each time, and what stands in for ssh.
+    # The content of the launch secret besides the job's own files: a new key, and the ssh replacement.
     program: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What came of a plan: the job as written, and the pods as made."""
+    """The result of a plan: the job as written, and the pods as created."""
 
     job: Object
     created: tuple[Object, ...]
 
 
 async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobSnapshot, plan: Plan) -> Applied:
-    """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
+    """Apply a plan; raise Conflict if the first step fails, before anything has happened.
 
-    Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
-    the pod belongs to this very job.
+    Every step is safe to repeat: names are computed, a pod that is gone counts as deleted, and one that exists counts
+    as created if it belongs to this job.
     """
     written = await _write(hands, where, job, plan)
     uids = {pod.name: pod.uid for pod in view.pods}
@@ -77,18 +77,18 @@ async def _delete_pod(hands: Actuator, key: Key, uid: str) -> None:
     except NotFound:
         return
     except Conflict:
-        # Another pod has the name by now, so the one that was meant is gone.
+        # Another pod has this name now, so the one to delete is gone.
         return
 
 
 async def _remove(hands: Actuator, where: Collection, job: Object) -> None:
-    """Delete the job as it was seen, and with it all that is its own; Conflict when somebody has changed it since."""
+    """Delete the job with everything it owns; raise Conflict if it has changed since it was read."""
     guard = {"uid": uid_of(job), "resourceVersion": revision_of(job)}
     await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
 
 
 async def _make_service(hands: Actuator, job: Object, view: JobSnapshot) -> None:
-    """Make the headless service that gives every member a name; once per job."""
+    """Create the headless service of the members' DNS names, once per job."""
     if view.pods:
         return
     manifest = service_manifest(view.naming, owner=owned_by(job))
@@ -99,9 +99,9 @@ async def _make_service(hands: Actuator, job: Object, view: JobSnapshot) -> None
 
 
 async def _make_launch(hands: Actuator, job: Object, view: JobSnapshot) -> None:
-    """Make the secret by which members may start processes in each other, and only if they do.
+    """Create the secret with which members start processes in each other, if they do.
 
-    There is one per job, whose key stays; a job that comes back in another size has other files in it.
+    There is one per job, whose key stays; after a resize it gets other files.
     """
     launch = view.gang.launch
     if launch is None or (view.pods and not view.status.resumes):
@@ -110,15 +110,15 @@ async def _make_launch(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     try:
         await hands.cluster.create(SECRETS, manifest)
     except AlreadyExists:
-        # Not read first: nobody need let a controller read secrets. What is the same already changes nothing.
+        # Patch without reading, so that the controller needs no permission to read secrets.
         files = {name: manifest["data"][name] for name in launch.files}
         await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
 async def _make_group(hands: Actuator, job: Object, view: JobSnapshot) -> None:
-    """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
+    """Create the PodGroup of a queued job, if the cluster has T9k's scheduler.
 
-    There is one per job; an elastic job that comes back in another size places another number together.
+    There is one per job; after a resize it gets another size.
     """
     is_resized = view.gang.is_elastic and view.status.resumes > 0
     if not view.gang.queue or (view.pods and not is_resized):
@@ -127,17 +127,17 @@ async def _make_group(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     try:
         await hands.cluster.create(POD_GROUPS, manifest)
     except NotFound:
-        # This cluster has no such scheduler: ours goes by the pods' own annotations.
+        # This cluster does not have that scheduler; ours reads the pods' annotations.
         return
     except AlreadyExists:
         if is_resized:
-            # One that goes this very moment is made again with the next pods.
+            # A group that is just being deleted is created again with the next pods.
             with suppress(NotFound):
                 await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
 
 
 async def _make_auxiliary(hands: Actuator, job: Object, view: JobSnapshot, new: AuxiliaryPod) -> None:
-    """Make a pod that does something for the whole job; one of this name does it already."""
+    """Create an auxiliary pod, unless it exists."""
     try:
         await hands.cluster.create(PODS, auxiliary_pod_manifest(view.naming, view.gang, new, owner=owned_by(job)))
     except AlreadyExists:
@@ -145,7 +145,7 @@ async def _make_auxiliary(hands: Actuator, job: Object, view: JobSnapshot, new: 
 
 
 async def _make_claims(hands: Actuator, job: Object, view: JobSnapshot, create: tuple[NewPod, ...]) -> None:
-    """Make the claims that members' output lies on until it is copied; one each, for all tries."""
+    """Create the claims that hold the members' output until it is uploaded; all attempts share one."""
     for new in create:
         member = view.gang.member(new.place)
         if member.keeping is None or member.keeping.claim is None:
@@ -166,6 +166,6 @@ async def _make(hands: Actuator, job: Object, view: JobSnapshot, new: NewPod) ->
         owner = controller_of(current)
         if owner is None or owner["uid"] != uid_of(job):
             raise Conflict(
-                f"pod {key_of(manifest)[1]} exists and belongs to somebody else; delete it or rename the job"
+                f"pod {key_of(manifest)[1]} exists and does not belong to this job; delete it or rename the job"
             ) from None
         return current

@@ -1,4 +1,4 @@
-"""The job controller: one loop for every job kind, because a kind is gone once it is expanded."""
+"""The job controller: one loop for all job kinds, since an expanded job is independent of its kind."""
 
 import asyncio
 import logging
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 
 PORTS = range(23_500, 31_500)
 WORKERS = 8
-# What a cluster refuses is asked for again after a while.
+# Objects that the cluster rejected are created again after this time.
 AGAIN_SECONDS = 30.0
-# Pods of a gang start and end at nearly the same time: the job is looked at once for all that came in so long. That
-# pods come up is only told; that they have ended or gone is acted upon.
+# Pods of a gang start and end at nearly the same time, so their changes are collected for this long. Started pods are
+# only reported, ended ones need a reaction.
 START_TOGETHER_SECONDS = 0.25
 END_TOGETHER_SECONDS = 0.05
 UNDER_WAY = ("Pending", "Running")
@@ -47,22 +47,22 @@ def collection_of(kind: JobKind) -> Collection:
 
 @dataclass(slots=True, kw_only=True)
 class Jobs:
-    """Follows all jobs and their pods, and moves each job on by one plan at a time."""
+    """Watches all jobs and their pods, and applies one plan per job at a time."""
 
     cluster: Cluster
     clock: Clock
     chance: Random
     recorder: Recorder
-    # Of the same namespaces; run by whoever made it, as others look at pods too.
+    # Pods of the same namespaces; shared with other controllers, and run by the caller.
     pods: Informer
-    # The one namespace whose jobs are looked after; all of them when it is empty.
+    # The namespace whose jobs are reconciled; all if empty.
     namespace: str = ""
-    # Whether members share one network, so that every job needs ports of its own (design: hostNetwork, no privilege).
+    # Whether members share one network, so that every job needs its own ports (hostNetwork, no privilege).
     shares_network: bool
-    # Which ports are handed out then, except those that other programs listen on.
+    # The range of these ports, except those that other programs listen on.
     ports: range = PORTS
     in_use: Callable[[], frozenset[int]] = frozenset
-    # What members need who start processes in each other; see `Actuator.program`.
+    # What members need to start processes in each other; see `Actuator.program`.
     program: Callable[[], Mapping[str, str]] = dict
     queue: WorkQueue[JobKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
@@ -70,11 +70,11 @@ class Jobs:
     _last_lines: LastLines = field(init=False)
     _log_activity: LogActivityReader = field(init=False)
     _readings: Readings = field(init=False, default_factory=Readings)
-    # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
+    # Jobs that may hold ports; those that do not any more are removed when ports are allocated.
     _holders: set[JobKey] = field(init=False, default_factory=set)
-    # Ports that were chosen and are not known to be written down: at most one choice per job, forgotten with it.
+    # Ports that were allocated and may not be written yet, at most one set per job.
     _promised: dict[JobKey, Mapping[str, int]] = field(init=False, default_factory=dict)
-    # Why the cluster refused what a job needs: a quota, a policy, a template that it does not take.
+    # Why the cluster rejected an object of a job: a quota, a policy, an invalid template.
     _hindrances: dict[JobKey, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Jobs:
 
     @property
     def informers(self) -> Mapping[str, Informer]:
-        """Return what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
+        """Return the informers of jobs by the plural of their kind, for other controllers."""
         return self._jobs
 
     async def run(self, synced: asyncio.Event) -> None:
@@ -112,7 +112,7 @@ class Jobs:
             await run(self.queue, self.reconcile, workers=WORKERS)
 
     async def reconcile(self, key: JobKey) -> None:
-        """Look at one job, decide, carry out, and say when to look again."""
+        """Decide about one job, apply the plan, and schedule the next reconciliation."""
         plural, namespace, name = key
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
@@ -134,7 +134,7 @@ class Jobs:
         try:
             applied = await apply_plan(hands, where, job, view=view, plan=plan)
         except NotFound:
-            # The job went while the plan was made; its pods go with it.
+            # The job was deleted meanwhile; its pods are deleted with it.
             return
         except PacelineError as error:
             if error.retry:
@@ -151,7 +151,7 @@ class Jobs:
             self.queue.add_after(key, max(pause, 0.0))
 
     def _ask_logs(self, key: JobKey, view: JobSnapshot, plan: Plan) -> None:
-        """Have logs read that the next decision wants to know of, and forget what this one knew."""
+        """Request the logs that the next decision needs, and drop what this one used."""
         self._last_lines.forget(key, view.last_lines)
         if plan.read_log is not None:
             self._last_lines.ask(key, plan.read_log)
@@ -160,7 +160,7 @@ class Jobs:
             self._log_activity.forget(key)
 
     async def _look(self, key: JobKey, kind: JobKind, job: Object) -> JobSnapshot | None:
-        """Read everything that a decision may look at; None when somebody else must act first, who is told."""
+        """Return a snapshot of a job; None if it is invalid or unreadable, which is reported."""
         try:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
@@ -173,11 +173,11 @@ class Jobs:
         return None
 
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
-        """Record an event about a malformed field; its author must fix it, and running pods go on."""
+        """Record an event about a malformed field, which its author must correct; running pods continue."""
         await self.recorder.record(job, reasons.UNREADABLE, message=str(error), is_warning=True)
 
     def _decide(self, key: JobKey, view: JobSnapshot) -> Plan:
-        """Decide, and say in the status what the cluster has refused of the last plan."""
+        """Return the plan; its status shows what the cluster rejected of the last one."""
         now = self.clock.now()
         plan = decide(view, now)
         if not plan.create or key not in self._hindrances:
@@ -185,12 +185,12 @@ class Jobs:
         return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
 
     async def _hinder(self, key: JobKey, job: Object, message: str) -> None:
-        """Remember what the cluster refused: the next pass says it on the job, and every one tries again."""
+        """Remember what the cluster rejected: the next status shows it, and every reconciliation retries."""
         if self._hindrances.get(key) == message:
             self.queue.add_after(key, AGAIN_SECONDS)
             return
         self._hindrances[key] = message
-        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": message})
+        log.warning("the cluster rejects an object of a job", extra={"key": key, "error": message})
         await self.recorder.record(job, reasons.REFUSED, message=message, is_warning=True)
         self.queue.add(key)
 
@@ -202,10 +202,10 @@ class Jobs:
         if not missing:
             self._promised.pop(key, None)
             return job
-        # Once chosen, ports stay, and only an elastic job may come to need more of them.
+        # Allocated ports stay, and only an elastic job may need more of them.
         if ports and "elastic" not in job["spec"]:
-            raise BadRequest(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
-        # What was promised stays so when the write has failed: it may have happened all the same.
+            raise BadRequest(f"status is malformed: status.ports lacks {', '.join(missing)}")
+        # Keep the allocation if the write failed, since it may have succeeded nevertheless.
         if not self._promised.get(key, {}).keys() >= set(missing):
             if self.shares_network or registry.is_on_host(job):
                 taken = self._taken() | self.in_use()
@@ -217,14 +217,14 @@ class Jobs:
         return {**job, "status": {**(job.get("status") or {}), "ports": {**ports, **chosen}}}
 
     def _taken(self) -> frozenset[int]:
-        """Collect the ports of all jobs that may still have processes."""
+        """Return the ports of all jobs that may still have processes."""
         taken: set[int] = set()
         for key in tuple(self._holders):
             plural, *name = key
             job = self._jobs[plural].cache.get((name[0], name[1]))
             status = (job or {}).get("status") or {}
             if job is None or (status.get("phase") in FINAL and not self._has_live_pods(job)):
-                # A job that begins anew after its end is noted again when it does.
+                # A job that starts again is added again.
                 self._holders.discard(key)
             else:
                 taken.update(_ports(status))
@@ -277,18 +277,18 @@ class Jobs:
 
 @untrusted
 def _written(job: Object) -> Mapping[str, int]:
-    """Read the ports that are written down on a job; BadRequest when nobody can."""
+    """Return the ports in the status of a job; raise BadRequest if they are malformed."""
     return counts((job.get("status") or {}).get("ports"))
 
 
 def _ports(status: Object) -> Iterable[int]:
-    """Return the ports that a job has; what is no port was written by somebody else."""
+    """Return the ports of a job, ignoring malformed ones."""
     ports = status.get("ports")
     return (port for port in ports.values() if isinstance(port, int)) if isinstance(ports, dict) else ()
 
 
 def _is_progress(old: Object, new: Object) -> bool:
-    """Return whether of a job only its status has changed, and not its phase: most often by our own hand."""
+    """Return whether only the status of a job has changed, and not its phase; most often we wrote it."""
     old_metadata, new_metadata = old["metadata"], new["metadata"]
     names = ("uid", "generation", "annotations", "deletionTimestamp")
     if "generation" not in new_metadata or any(old_metadata.get(name) != new_metadata.get(name) for name in names):

@@ -1,4 +1,4 @@
-"""Turn what the caches hold into what a decision may look at."""
+"""Build the snapshot of a job from the caches."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,17 +19,17 @@ from paceline.plan.job.plan import LogRef
 from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, LogActivity, PodPhase, PodSnapshot
 from paceline.plan.scheduling.preemption import disruption_condition
 
-# What containers of ours are called, before and beside the author's.
+# Prefix of our own init containers and sidecars.
 STAGE = "paceline-"
 
 
-# Of how many jobs the specs are kept in their expanded form.
+# The number of jobs whose expanded specs are cached.
 MAX_READINGS = 1000
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """One generation of a job's spec; what it comes to is worked out when it is first asked for, and kept.
+    """One generation of a job's spec; derived values are computed on first use.
 
     The rules are checked here again because a real Kubernetes checks only the schema.
     """
@@ -41,12 +41,12 @@ class Reading:
     _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
     def is_of(self, job: Object) -> bool:
-        """Return whether a job still says what was read."""
+        """Return whether this is the current generation of a job."""
         mine, other = self.job["metadata"], job["metadata"]
         return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
 
     def usual_ports(self) -> Mapping[str, int]:
-        """Return the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
+        """Return the ports that the members agree on, with default numbers; raise Invalid if the spec has faults."""
         if self._usual is None:
             self._usual = registry.ports_of(self.job)
             self._is_checked = True
@@ -59,7 +59,7 @@ class Reading:
         return self._is_paused
 
     def expanded(self, status: JobStatus) -> tuple[JobNaming, Gang]:
-        """Remove the framework, given how far the job is; Invalid when it breaks a rule of its kind."""
+        """Return the job as a gang, given its status; raise Invalid if it breaks a rule of its kind."""
         if not self._is_checked and (faults := registry.faults(self.job)):
             raise Invalid(faults)
         self._is_checked = True
@@ -76,25 +76,24 @@ class Reading:
 
 
 class Readings:
-    """The specs of jobs that were looked at last, each read once."""
+    """A cache of the specs of recently reconciled jobs."""
 
     def __init__(self) -> None:
-        # At most one per job, in the order in which they were looked at.
+        # At most one per job, least recently used first.
         self._known: dict[Hashable, Reading] = {}
 
     def of(self, key: Hashable, job: Object) -> Reading:
-        """Return what a job says."""
+        """Return the reading of a job, from the cache if it is current."""
         reading = self._known.pop(key, None)
         if reading is None or not reading.is_of(job):
             reading = Reading(job=job)
         self._known[key] = reading
         if len(self._known) > MAX_READINGS:
-            # Whoever comes back to an old job reads it again.
             del self._known[next(iter(self._known))]
         return reading
 
     def forget(self, key: Hashable) -> None:
-        """Forget what a job said."""
+        """Drop a job from the cache."""
         self._known.pop(key, None)
 
 
@@ -143,7 +142,7 @@ def _created_at(job: Object) -> datetime | None:
 
 @untrusted
 def pod_snapshot(pod: Object) -> PodSnapshot | None:
-    """Read one pod of a job; None for a pod that does not say which member it is."""
+    """Return the snapshot of a member's pod; None for any other pod."""
     labels = labels_of(pod)
     if well_known_labels.REPLICA_TYPE not in labels or not labels.get(well_known_labels.REPLICA_INDEX, "").isdigit():
         return None
@@ -171,7 +170,7 @@ def pod_snapshot(pod: Object) -> PodSnapshot | None:
 
 @untrusted
 def auxiliary_pod_snapshot(pod: Object) -> AuxiliaryPodSnapshot | None:
-    """Read one pod that does something for the whole job; None for any other."""
+    """Return the snapshot of an auxiliary pod; None for any other pod."""
     labels = labels_of(pod)
     attempt = labels.get(well_known_labels.ATTEMPT, "0")
     if well_known_labels.ERRAND not in labels or is_deleting(pod) or not attempt.isdigit():
@@ -197,7 +196,7 @@ def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _failed_first(pod: Object) -> tuple[ContainerState, ...]:
-    """Find the init container that a pod failed by; sidecars decide over nothing."""
+    """Return the failed init containers; sidecars do not count."""
     sidecars = sidecars_of(pod)
     inits = (
         _container(container) for container in _inits(pod.get("status") or {}) if container.get("name") not in sidecars
@@ -206,7 +205,7 @@ def _failed_first(pod: Object) -> tuple[ContainerState, ...]:
 
 
 def _stage(wire: dict[str, Any]) -> ContainerState:
-    """Read one of our own containers; one that waits to be started again has begun, and did not end well."""
+    """Return the state of one of our own containers; one that waits for its restart counts as terminated."""
     container = _container(wire)
     is_past = container.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
     return replace(container, state="Terminated") if is_past else container
@@ -226,20 +225,20 @@ def _container(wire: dict[str, Any]) -> ContainerState:
     return ContainerState(name=str(wire.get("name", "")), state="Unknown")
 
 
-# A container that waits only because it is being made tells nobody anything.
+# Waiting reasons of a container that is merely starting.
 _ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def why_of(status: dict[str, Any]) -> tuple[str, str]:
-    """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
+    """Return the most specific reason of a pod: its own, that of its scheduling, then that of a container."""
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
     for condition in status.get("conditions") or ():
-        # Also that volumes are missing, which only our own node agent says there.
+        # Our own node agent also reports missing volumes there.
         is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
         if is_telling and condition.get("status") == "False":
             return str(condition["reason"]), str(condition.get("message") or "")
-    # Those that come first wait first: their image may be one that is not to be had.
+    # Init containers come first: their image may be missing.
     first = _inits(status) if status.get("phase") == PodPhase.PENDING else ()
     for container in (*first, *(status.get("containerStatuses") or ())):
         waiting = (container.get("state") or {}).get("waiting") or {}

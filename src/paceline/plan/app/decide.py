@@ -1,4 +1,4 @@
-"""The decision for one application: which revision is current, which jobs are stopped, made or given up."""
+"""The decision about one application: which revision is current, which jobs are stopped, created or deleted."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,32 +12,32 @@ from paceline.model.app_status import AppPhase, AppStatus, RecordStatus
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.plan.job.plan import EventDraft
 
-# So many revisions are listed in the status; records tell of the others.
+# The number of revisions in the status; records hold the others.
 HISTORY = 10
-# States of replicas that still hold what the next revision may need.
+# States of replicas that still use what the next revision may need.
 ALIVE = ("creating", "pending", "running")
 GPU = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionJob:
-    """The job of one revision, as it is now."""
+    """The job of one revision."""
 
     kind: str
     name: str
     uid: str
     revision: int
     status: JobStatus
-    # Whether its author, mostly we, wants it paused.
+    # Whether its spec asks for a pause; mostly we set it.
     is_paused: bool = False
     is_deleting: bool = False
     commit: str = ""
-    # Who its members are told the others are, once that is known.
+    # The cluster spec of its members, once it is known.
     cluster: str = ""
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether no replica of it is in the way of another revision."""
+        """Whether no replica of it blocks another revision."""
         if self.status.phase.is_final:
             return True
         return self.is_paused and self.status.phase is Phase.PAUSED and not self._alive
@@ -49,7 +49,7 @@ class RevisionJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """One revision that was written down."""
+    """One recorded revision."""
 
     name: str
     revision: int
@@ -62,7 +62,7 @@ class Recorded:
 class AppSeen:
     """Everything one decision may look at."""
 
-    # Tells the spec that is wanted now from others.
+    # The digest of the current spec.
     digest: str
     status: AppStatus
     records: tuple[Recorded, ...] = ()
@@ -71,21 +71,21 @@ class AppSeen:
     is_suspended: bool = False
     # How many jobs of earlier revisions are kept.
     keeps: int = HISTORY
-    # Where the curves of all revisions are shown.
+    # The URL of the TensorBoard of all revisions.
     url: str = ""
-    # The command by which it trains without GPUs, if there is one.
+    # The command that trains without GPUs, if there is one.
     without_gpu: str = ""
-    # What the trainer said last, by revision, where somebody has looked.
+    # The last log lines of the trainer by revision, as far as they were read.
     metrics: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def but(self, **changes: Any) -> Self:
-        """Return the same with some of it changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What is written on a record."""
+    """The new content of a record."""
 
     record: str
     status: RecordStatus
@@ -93,25 +93,25 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppPlan:
-    """Everything one decision may ask for, in the order it is carried out: write, unmake, make, tell."""
+    """Everything one decision may ask for, in the order it is applied: write, delete, create, record events."""
 
     status: AppStatus
     pause: tuple[RevisionJob, ...] = ()
     resume: tuple[RevisionJob, ...] = ()
     delete: tuple[RevisionJob, ...] = ()
-    # Whether the record of the current revision, and its job with all it needs, are made.
+    # Whether to create the record of the current revision, and its job with all it needs.
     makes_record: bool = False
     makes_job: bool = False
-    # The job whose cluster spec is put where people look for it.
+    # The job whose cluster spec is published.
     shows: RevisionJob | None = None
     notes: tuple[Note, ...] = ()
-    # Whose last words are to be read.
+    # The revision whose last log lines are to be read.
     read: RevisionJob | None = None
     events: tuple[EventDraft, ...] = ()
 
 
 def decide(view: AppSeen, now: datetime) -> AppPlan:
-    """Choose the next step: another spec is another revision, and one revision runs at a time."""
+    """Return the next step: another spec is another revision, and one revision runs at a time."""
     revision = _revision(view)
     record = next((candidate for candidate in view.records if candidate.revision == revision), None)
     job = next(
@@ -138,7 +138,7 @@ def decide(view: AppSeen, now: datetime) -> AppPlan:
 
 
 def _revision(view: AppSeen) -> int:
-    """Number the wanted spec: the last revision's if it is the same, else the next."""
+    """Return the revision of the current spec: the last one if it is the same, else the next."""
     last = max(view.records, key=lambda record: record.revision, default=None)
     if last is None:
         return max(view.status.revision, 1)
@@ -146,7 +146,7 @@ def _revision(view: AppSeen) -> int:
 
 
 def _may_begin(view: AppSeen, record: Recorded, others: tuple[RevisionJob, ...]) -> bool:
-    """Return whether the current job is made now: never twice, and never beside another revision."""
+    """Return whether the current job is created now: never twice, and never beside another revision."""
     is_wanted = not record.status.is_made and not view.is_suspended
     return is_wanted and all(job.is_quiet or job.is_deleting for job in others)
 
@@ -164,12 +164,12 @@ def _to_stop(view: AppSeen, job: RevisionJob | None) -> tuple[RevisionJob, ...]:
 
 
 def _is_let_go(view: AppSeen, job: RevisionJob) -> bool:
-    """Return whether a job goes on: only one that the application itself has stopped."""
+    """Return whether a job is resumed: only one that the application itself has stopped."""
     return view.status.is_stopped and not view.is_suspended and job.is_paused and not job.status.phase.is_final
 
 
 def _given_up(view: AppSeen, others: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
-    """Return the oldest jobs beyond those that are kept; only such as have been written down."""
+    """Return the oldest jobs beyond the history limit, if they are recorded."""
     written = {record.revision: record.status for record in view.records}
     quiet = [job for job in others if job.is_quiet and not job.is_deleting and job.revision in written]
     noted = [job for job in quiet if _noted(view, job, written[job.revision]) == written[job.revision]]
@@ -178,7 +178,7 @@ def _given_up(view: AppSeen, others: tuple[RevisionJob, ...]) -> tuple[RevisionJ
 
 
 def _notes(view: AppSeen) -> list[Note]:
-    """Write down what became of every revision since the last pass."""
+    """Return the records with what happened to every revision since the last reconciliation."""
     jobs = {job.revision: job for job in view.jobs}
     notes = []
     for record in view.records:
@@ -235,7 +235,7 @@ def _phase_of(job: RevisionJob) -> AppPhase:
 
 
 def _is_unread(view: AppSeen, job: RevisionJob) -> bool:
-    """Return whether the last words of an ended job are still to be read."""
+    """Return whether the last log lines of an ended job are still to be read."""
     record = next((candidate for candidate in view.records if candidate.revision == job.revision), None)
     is_known = record is None or record.status.metrics is not None or job.revision in view.metrics
     return job.status.phase.is_final and not is_known
@@ -249,7 +249,7 @@ def _status(
     waiting = ""
     if job is None and not view.is_suspended:
         busy = [job.name for job in others if not job.is_quiet and not job.is_deleting]
-        # Why the cluster took none of it stays until it does.
+        # The reason of a rejection stays until the cluster accepts.
         previous_message = "" if is_new else view.status.waiting
         waiting = f"revision {revision} begins when {', '.join(busy)} has stopped" if busy else previous_message
     elif job is not None:
@@ -270,7 +270,7 @@ def _with_phase(status: AppStatus, view: AppSeen, *, job: RevisionJob | None, re
     if job is not None and job.status.phase.is_final:
         return status.but(phase=_phase_of(job), is_stopped=False, waiting="", message=_why_failed(job.status))
     status = status.but(message="")
-    # Kept until the job is seen to go on: whoever comes back must know why it was paused.
+    # Kept until the job runs again, so that a restarted controller knows why it was paused.
     is_stopped = view.is_suspended or (status.is_stopped and job is not None and job.is_paused)
     if view.is_suspended:
         return status.but(phase=AppPhase.STOPPED, is_stopped=is_stopped, waiting="")
@@ -329,12 +329,12 @@ def refused(status: AppStatus, reason: str) -> AppStatus:
 
 
 NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-# `Test-Accuracy: 0.89`, `Total Time: 1664.68s`, `loss=0.31`; several on a line are parted by commas or spaces.
+# `Test-Accuracy: 0.89`, `Total Time: 1664.68s`, `loss=0.31`; several on a line are separated by commas or spaces.
 PAIR = re.compile(
     rf"(?:^|[,;\s])\s*(?P<name>[A-Za-z][A-Za-z0-9_/.-]*(?: [A-Z][A-Za-z0-9_-]*)?)\s*[:=]\s*"
     rf"(?P<value>{NUMBER})(?P<unit>%|ms|s)?(?=$|[,;\s])"
 )
-# A line of its own: what a trainer says in the end, not on its way.
+# A line with nothing else: a final result, not progress.
 CLOSING = re.compile(rf"\s*[A-Za-z][A-Za-z0-9_/. -]*[:=]\s*{NUMBER}(?:%|ms|s)?\s*")
 MAX_METRICS = 32
 MAX_NAME = 40

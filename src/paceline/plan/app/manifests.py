@@ -1,4 +1,4 @@
-"""What an application owns, written out: records, claims, the trainer, the TensorBoard, the cluster spec."""
+"""The manifests of what an application owns: records, claims, the trainer, the TensorBoard, the cluster spec."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from paceline.model import well_known_labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose object it is: the reference, where it lies, and the label that everything of it carries."""
+    """The owner of an object: its reference, its namespace and its labels."""
 
     reference: Mapping[str, Any]
     namespace: str
     stem: str
 
     def metadata(self, name: str, **labels: str) -> Object:
-        """Write the metadata of one object of the owner's."""
+        """Return the metadata of an owned object."""
         return {
             "name": name,
             "namespace": self.namespace,
@@ -28,7 +28,7 @@ class Owner:
 
 
 def record_manifest(owner: Owner, api_version: str, spec: Mapping[str, Any]) -> Object:
-    """Write the record of a revision; it stays when the job goes."""
+    """Return the record of a revision; it stays when the job is deleted."""
     revision = str(spec["revision"])
     return {
         "apiVersion": api_version,
@@ -39,7 +39,7 @@ def record_manifest(owner: Owner, api_version: str, spec: Mapping[str, Any]) -> 
 
 
 def owned_job(owner: Owner, api_version: str, record: Mapping[str, Any]) -> Object:
-    """Write the job that a record tells of."""
+    """Return the job of a record."""
     job = record["job"]
     return {
         "apiVersion": api_version,
@@ -50,7 +50,7 @@ def owned_job(owner: Owner, api_version: str, record: Mapping[str, Any]) -> Obje
 
 
 def claim_manifest(owner: Owner, name: str, spec: Mapping[str, Any]) -> Object:
-    """Write a claim that all revisions share."""
+    """Return a claim that all revisions share."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -71,12 +71,12 @@ def claim_change(claim: Object, spec: Mapping[str, Any]) -> str:
 
 
 def files_manifest(owner: Owner, name: str, files: Mapping[str, str]) -> Object:
-    """Write a config map with files."""
+    """Return a ConfigMap with files."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": owner.metadata(name), "data": dict(files)}
 
 
 def app_board_manifest(owner: Owner, api_version: str, name: str, spec: Mapping[str, Any]) -> Object:
-    """Write a TensorBoard of an application."""
+    """Return the TensorBoard of an application."""
     return {
         "apiVersion": api_version,
         "kind": "TensorBoard",
@@ -86,6 +86,6 @@ def app_board_manifest(owner: Owner, api_version: str, name: str, spec: Mapping[
 
 
 def cluster_manifest(namespace: str, stem: str, text: str, *, owner: Mapping[str, Any]) -> Object:
-    """Write the config map with what members are told of each other; it goes with the job."""
+    """Return the ConfigMap with the cluster spec of the members; it is deleted with the job."""
     mine = Owner(reference=owner, namespace=namespace, stem=stem)
     return files_manifest(mine, f"{owner['name']}-tf-cluster-spec", {"cluster": text})

@@ -1,4 +1,4 @@
-"""The decision for one TensorBoard or Notebook: given what we see, what should happen next to it?"""
+"""The decision about one TensorBoard or Notebook: what should happen next?"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,34 +11,34 @@ from paceline.plan.job.snapshot import PodPhase
 
 # T9k calls it idle after an hour.
 IDLE_AFTER = timedelta(hours=1)
-# A pod that failed is not made again at once.
+# The back-off before a failed pod is created again.
 PAUSE = timedelta(seconds=10)
-# How exactly it is written down when it was last used, at most.
+# The precision with which the last use is recorded.
 EXACTNESS = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePod:
-    """One pod, as its status tells it."""
+    """A pod, from its status."""
 
     name: str
     uid: str
     phase: PodPhase = PodPhase.PENDING
     is_ready: bool = False
     is_deleting: bool = False
-    # Of the spec it was made from.
+    # The digest of the spec it was created from.
     digest: str = ""
-    # Why it waits or failed, as scheduler or node say it.
+    # Why it is pending or failed, as reported by the scheduler or the node.
     reason: str = ""
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What is known of the people who look into it; nothing where requests are not counted."""
+    """When it was used; empty if requests are not counted."""
 
     is_counted: bool = False
-    # When it was last used in any way, and when somebody last opened it or asked for it to go on.
+    # When it was last used, and when it was last opened or resumed by a user.
     used: datetime | None = None
     opened: datetime | None = None
 
@@ -50,7 +50,7 @@ class ServiceSeen:
     window: InteractiveWorkload
     status: ServiceStatus
     pods: tuple[ServicePod, ...] = ()
-    # Whether the service in front of the pod is there, of which type it is, and where it is reached from outside.
+    # Whether the v1.Service exists, its type, and its external URL.
     has_door: bool = False
     door_type: str = INSIDE
     address: str = ""
@@ -60,7 +60,7 @@ class ServiceSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
-    """Everything one decision may ask for, in the order it is carried out: write, unmake, make, tell."""
+    """Everything one decision may ask for, in the order it is applied: write, delete, create, record events."""
 
     status: ServiceStatus
     delete: tuple[ServicePod, ...] = ()
@@ -100,7 +100,7 @@ def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
     if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in view.pods):
         message = "its program has ended: it was shut down, or nobody had used it for long; open it to go on"
         return _suspend(view, now, reason=reasons.ENDED, message=message)
-    # Whoever comes back has all of the time before it counts as idle.
+    # The idle time starts anew after a resume.
     last = now if suspension is not None and suspension.status else _last_use(view, now)
     if last is not None and _may_idle(view) and now - last >= timedelta(seconds=window.idle_seconds):
         message = f"nobody has used it for {window.idle_seconds} seconds; open it to go on"
@@ -109,24 +109,24 @@ def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
 
 
 def _is_wanted(view: ServiceSeen, since: datetime) -> bool:
-    """Return whether somebody has opened it since it was suspended."""
+    """Return whether it was opened since it was suspended."""
     return view.use.opened is not None and view.use.opened >= since
 
 
 def _may_idle(view: ServiceSeen) -> bool:
-    """Return whether it is known when nobody uses it: who comes from outside is not counted."""
+    """Return whether idleness can be detected: requests from outside the cluster are not counted."""
     is_counted = view.use.is_counted and view.window.service_type == INSIDE
     return is_counted and view.window.idle_seconds > 0 and not view.window.ends_by_itself
 
 
 def _last_use(view: ServiceSeen, now: datetime) -> datetime | None:
-    """Return when it was last used; a moment still to come is of somebody's clock that is wrong, and says nothing."""
+    """Return when it was last used, ignoring times in the future, which come from a wrong clock."""
     moments = (view.status.last_activity, view.use.used, view.use.opened)
     return max((moment for moment in moments if moment is not None and moment <= now), default=None)
 
 
 def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:
-    """Return the pod back; the object, the service and the token stay."""
+    """Delete the pod; the object, the Service and the token stay."""
     idle = reason != reasons.SUSPENDED
     status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
     status = status.but(suspended_at=view.status.suspended_at or now)
@@ -136,7 +136,7 @@ def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> 
 
 
 def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> ServicePlan:
-    """Have one pod, of today's spec, once what is old has gone."""
+    """Create a pod of the current spec once older pods have ended."""
     old = tuple(pod for pod in view.pods if not _is_current(pod, view.window))
     current = next((pod for pod in view.pods if pod not in old), None)
     has_failed = any(pod.phase.is_final and not pod.is_deleting for pod in old)
@@ -144,7 +144,7 @@ def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> Servic
     not_before = not_before if not_before is not None and not_before > now else None
     makes_pod = not view.pods and not_before is None
     if makes_pod or last is None:
-        # The time begins anew, also when nobody knows any more when it began.
+        # The idle time starts anew.
         last = now
     status = _named(view).but(
         start_after=not_before,
@@ -175,7 +175,7 @@ def _named(view: ServiceSeen) -> ServiceStatus:
 
 
 def _written(view: ServiceSeen, last: datetime) -> datetime | None:
-    """Return what is written of the last use: every request would be too often."""
+    """Return the last use with reduced precision, so that not every request causes a write."""
     recorded = view.status.last_activity
     if not _may_idle(view):
         return recorded
@@ -229,7 +229,7 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
     if suspension is not None and suspension.status and not was_suspended:
         return (EventDraft(reason=reasons.SUSPENDED, message=suspension.message),)
     if was_suspended and suspension is not None and not suspension.status:
-        return (EventDraft(reason=reasons.RESUMED, message="it goes on; its pod is made anew"),)
+        return (EventDraft(reason=reasons.RESUMED, message="it resumes; its pod is created again"),)
     readiness, previous_readiness = current.condition(Trait.READY), previous.condition(Trait.READY)
     if (
         current.waiting

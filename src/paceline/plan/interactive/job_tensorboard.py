@@ -1,4 +1,4 @@
-"""The TensorBoard that a job asks for: when it is made, and what the job says of it."""
+"""The TensorBoard of a job: when it is created, and what the job's status reports about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ USER = "user"
 class BoardSeen:
     """Everything one decision may look at."""
 
-    # What the job's TensorBoard is called, and where: like the job's pods, but for their places.
+    # Name and namespace of the TensorBoard: the prefix of the job's pods.
     name: str
     namespace: str
     api_version: str
-    # Whether the job has ended, so that nothing more is made for it.
+    # Whether the job has ended, so that nothing is created any more.
     is_over: bool = False
-    # Of the TensorBoard, if it is there.
+    # The state of the TensorBoard, if it exists.
     uid: str = ""
     status: ServiceStatus = field(default_factory=ServiceStatus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardPlan:
-    """What the job says of its TensorBoard, in T9k's words, and whether one is made."""
+    """T9k's status fields about the TensorBoard, and whether to create it."""
 
     status: Mapping[str, Any]
     makes: bool = False
 
 
 def decide(view: BoardSeen) -> BoardPlan:
-    """Have a TensorBoard made unless there is one or the job is over; it stays when the job ends."""
+    """Create the TensorBoard unless it exists or the job has ended; it stays when the job ends."""
     if not view.uid and view.is_over:
         return BoardPlan(status=_said(view, "NOP", "DependentGone", "it was deleted"))
     if not view.uid:
@@ -72,7 +72,7 @@ def _said(view: BoardSeen, action: str, reason: str, note: str) -> dict[str, Any
 
 
 def board_manifest(view: BoardSeen, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
-    """Write the TensorBoard of a job; it goes when the job is deleted."""
+    """Return the TensorBoard of a job; it is deleted with the job."""
     return {
         "apiVersion": view.api_version,
         "kind": "TensorBoard",

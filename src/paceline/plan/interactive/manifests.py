@@ -1,4 +1,4 @@
-"""A TensorBoard or Notebook as manifests: its pod, the service in front of it, and the secret with its token."""
+"""The manifests of a TensorBoard or Notebook (pod, Service, token Secret), and its external URL."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from paceline.model import well_known_labels
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload
 
 USER = "user"
-# What an author wants of a pod: with another digest it is made anew (annotation).
+# Annotation with the digest of the spec: a pod with another digest is replaced.
 DIGEST = "paceline.dev/spec-digest"
 
 
 def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
-    """Write the pod."""
+    """Return the pod."""
     metadata = window.template.get("metadata") or {}
     queued = {well_known_labels.QUEUE: window.queue, well_known_labels.QUEUE_GROUP: window.name} if window.queue else {}
     annotations = (
@@ -36,7 +36,7 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
 
 
 def door_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
-    """Write the service by which the pod is reached."""
+    """Return the Service of the pod."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -50,7 +50,7 @@ def door_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> O
 
 
 def token_manifest(window: InteractiveWorkload, token: str, *, owner: Mapping[str, Any]) -> Object:
-    """Write the secret with the token that is asked for."""
+    """Return the Secret with the access token."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -61,7 +61,7 @@ def token_manifest(window: InteractiveWorkload, token: str, *, owner: Mapping[st
 
 
 def service_labels(window: InteractiveWorkload, owner: Mapping[str, Any]) -> dict[str, str]:
-    """Write the labels that everything of one service carries."""
+    """Return the labels of everything that belongs to one TensorBoard or Notebook."""
     return {
         well_known_labels.OWNER_NAME: window.name,
         well_known_labels.OWNER_KIND: str(owner["kind"]),
@@ -80,7 +80,7 @@ def _metadata(window: InteractiveWorkload, name: str, owner: Mapping[str, Any]) 
 
 
 BALANCED, HIGH = "LoadBalancer", "NodePort"
-# What need not be typed.
+# The default port of http.
 USUAL_PORT = 80
 
 

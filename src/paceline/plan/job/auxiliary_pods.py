@@ -17,7 +17,7 @@ from paceline.plan.job.restart_policy import backoff_after
 from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, PodPhase
 from paceline.plan.job.view import JobView
 
-RESOLVING = "the commit of the code is being looked up"
+RESOLVING = "the git revision is being resolved"
 MAX_ATTEMPTS = 3
 
 
@@ -83,9 +83,9 @@ def resolve_revision(view: JobView, now: datetime) -> Plan | None:
 def _resolved(view: JobView, pod: AuxiliaryPodSnapshot, now: datetime) -> Plan:
     commit = pod.message.strip()
     if not COMMIT.fullmatch(commit):
-        message = f"pod {pod.pod} found no commit: {commit or 'it said nothing'}"
+        message = f"pod {pod.pod} reported no commit: {commit or 'it reported nothing'}"
         return fail(view, now, reason=reasons.SOURCE_NOT_FOUND, message=message)
     status = view.status.but(source={"commit": commit}, waiting="")
-    event = EventDraft(reason=reasons.SOURCE_RESOLVED, message=f"all members have commit {commit}")
+    event = EventDraft(reason=reasons.SOURCE_RESOLVED, message=f"all members use commit {commit}")
     # The next reconciliation creates the members, once the commit is recorded.
     return Plan(status=status, events=(event,), wake_at=now)

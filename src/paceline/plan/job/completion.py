@@ -42,11 +42,11 @@ def fail_lost(view: JobView, now: datetime) -> Plan | None:
     remaining = len(view.gang.members) - len(lost)
     if rule := met_rule(rules, lost):
         cause = next(replica for replica in view.verdict.failed if replica.place in rule)
-        explanation = f"failure rule {describe_rule(rule)} holds"
+        explanation = f"failure rule {describe_rule(rule)} is met"
     elif is_unreachable(view.gang.success, lost):
-        cause, explanation = first, "no success rule can hold any more"
+        cause, explanation = first, "no success rule can be met any more"
     elif view.gang.least is not None and remaining < view.gang.least:
-        cause, explanation = first, f"{remaining} replicas are left of at least {view.gang.least}"
+        cause, explanation = first, f"{remaining} replicas remain of at least {view.gang.least}"
     else:
         return None
     message = f"{explanation}: {describe_failure(diagnosed_failure(view.gang, view.status, cause))}"
@@ -59,7 +59,7 @@ def fail_late(view: JobView, now: datetime) -> Plan | None:
     """End the job as failed when one of its deadlines has passed."""
     deadline = active_deadline(view.gang, view.status)
     if deadline is not None and now >= deadline:
-        message = f"the job was not done {view.gang.active_deadline_seconds} seconds after its start"
+        message = f"the job did not end within {view.gang.active_deadline_seconds} seconds after its start"
         return fail(view, now, reason=reasons.DEADLINE_EXCEEDED, message=message)
     if has_missed_start(view, now):
         return fail(view, now, reason=reasons.STARTING_DEADLINE_EXCEEDED, message=describe_not_started(view))
@@ -86,5 +86,5 @@ def describe_rule(rule: Rule) -> str:
 def describe_success(rule: Rule) -> str:
     """Return why the job succeeded. A one-replica rule is the kind's default, so it names the replica."""
     if len(rule) == 1:
-        return f"{rule[0]} has succeeded, which decides over the job"
-    return f"success rule {describe_rule(rule)} holds"
+        return f"{rule[0]} succeeded (it determines the job's result)"
+    return f"success rule {describe_rule(rule)} is met"

@@ -145,7 +145,7 @@ def _why_waiting(
         text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
         return Waiting(reason=reasons.RESTARTING, text=text)
     if old:
-        pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
+        pods = "1 pod of an earlier attempt has" if len(old) == 1 else f"{len(old)} pods of an earlier attempt have"
         waiting: Waiting | None = Waiting(reason=reasons.RESTARTING, text=f"{pods} not ended yet")
     else:
         waiting = why_waiting(replicas)

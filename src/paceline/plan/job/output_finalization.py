@@ -62,7 +62,7 @@ def defer_completion(view: JobView, plan: Plan, now: datetime) -> Plan:
     pending = _pending_uploads(view, plan.status.but(ending=ending), now)
     if pending.is_done and not pending.lost:
         return plan
-    event = EventDraft(reason=reasons.KEEPING_OUTPUT, message=f"{outcome.message}; the output is being copied")
+    event = EventDraft(reason=reasons.KEEPING_OUTPUT, message=f"{outcome.message}; the output is being uploaded")
     status = plan.status.but(
         phase=view.status.phase,
         conditions=view.status.conditions,
@@ -95,7 +95,7 @@ def finalize_output(view: JobView, now: datetime) -> Plan | None:
         return Plan(status=final, delete=cleaned.delete, events=(event,), wake_at=now if cleaned.wake_at else None)
     for name in pending.again:
         status = with_next_attempt(status, name)
-    waiting = f"{message}; {'; '.join(pending.waits) or 'its output is being copied'}"
+    waiting = f"{message}; {'; '.join(pending.waits) or 'its output is being uploaded'}"
     return Plan(
         status=status.but(waiting=waiting),
         delete=cleaned.delete,
@@ -118,11 +118,11 @@ def _pending_uploads(view: JobView, status: JobStatus, now: datetime) -> _Pendin
 def _of_scaled_down(view: JobView, status: JobStatus, place: ReplicaId, now: datetime) -> _PendingUploads:
     """Return the pending uploads of a replica that was scaled down."""
     if ending := next((pod for pod in view.pods if pod.place == place and not pod.phase.is_final), None):
-        return _PendingUploads(waits=(f"pod {ending.name} copies its output",))
+        return _PendingUploads(waits=(f"pod {ending.name} uploads its output",))
     member = next((member for member in view.gang.scaled_down if member.place == place), None)
     if member is None:
         # It was removed in this reconciliation; the next one knows its template.
-        return _PendingUploads(waits=(f"the output of {place} is being copied",), wake_at=now)
+        return _PendingUploads(waits=(f"the output of {place} is being uploaded",), wake_at=now)
     return _flush(view, status, member, now)
 
 
@@ -131,7 +131,7 @@ def _of_member(
 ) -> _PendingUploads:
     if replica.phase in (ReplicaPhase.PENDING, ReplicaPhase.RUNNING, ReplicaPhase.UNKNOWN):
         is_waiting = _stops_pods(view, status)
-        return _PendingUploads(waits=(f"pod {replica.name} copies its output",) if is_waiting else ())
+        return _PendingUploads(waits=(f"pod {replica.name} uploads its output",) if is_waiting else ())
     if not replica.attempt and not _has_begun(member, replica):
         return _PendingUploads()
     return _flush(view, status, member, now)
@@ -147,12 +147,12 @@ def _flush(view: JobView, status: JobStatus, member: Member, now: datetime) -> _
     if progress.create is not None:
         return _PendingUploads(create=(progress.create,))
     if progress.failed is None or progress.again_at is None:
-        return _PendingUploads(waits=(f"the output of {place} is being copied",))
+        return _PendingUploads(waits=(f"the output of {place} is being uploaded",))
     if now >= progress.again_at:
         return _PendingUploads(again=(name,), wake_at=now)
     message = (
-        f"the output of {place} is not safe yet: {progress.failed.message}; "
-        f"the next try is at {to_wire(progress.again_at)}"
+        f"the output of {place} is not uploaded yet: {progress.failed.message}; "
+        f"the next attempt is at {to_wire(progress.again_at)}"
     )
     return _PendingUploads(waits=(message,), wake_at=progress.again_at)
 

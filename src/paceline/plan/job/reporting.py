@@ -62,8 +62,8 @@ def report_recreated(view: JobView, plan: Plan, _now: datetime) -> Plan:
     events = (
         EventDraft(
             reason=reasons.REMADE,
-            message=f"pod {replica.name} was deleted before it ran; {replica.place} is made again, "
-            "and no restart is counted",
+            message=f"pod {replica.name} was deleted before it ran; {replica.place} is created again; "
+            "this does not count as a restart",
         )
         for replica in view.recreated
     )
@@ -78,9 +78,7 @@ def report_size(view: JobView, plan: Plan, _now: datetime) -> Plan:
     size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": expected}
     events: tuple[EventDraft, ...] = ()
     if previous not in (None, expected) and not plan.status.phase.is_final:
-        events = (
-            EventDraft(reason=reasons.RESIZED, message=f"{expected} replicas are wanted, {previous} were before"),
-        )
+        events = (EventDraft(reason=reasons.RESIZED, message=f"{expected} replicas are expected, {previous} before"),)
     return replace(plan, status=plan.status.but(elastic=size), events=(*events, *plan.events))
 
 
@@ -135,7 +133,7 @@ def lost_replica_events(view: JobView) -> tuple[EventDraft, ...]:
     return tuple(
         EventDraft(
             reason=reasons.REPLICA_LOST,
-            message=f"{describe_failure(failure_of(replica))}; {replica.place} is not tried again: "
+            message=f"{describe_failure(failure_of(replica))}; {replica.place} is not restarted: "
             f"{why_lost(view.gang, view.status, replica)}",
             is_warning=True,
         )

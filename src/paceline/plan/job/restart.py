@@ -37,7 +37,7 @@ def restart_failed(view: JobView, now: datetime) -> Plan | None:
         "all members" if restarts_whole_gang(view.gang, again) else ", ".join(str(replica.place) for replica in again)
     )
     reason = describe_failure(failure_of(cause)) if cause else "restartPolicy is Always"
-    message = f"{reason}; next try of {names} {_describe_count(view.gang, status)}"
+    message = f"{reason}; next attempt of {names} {_describe_count(view.gang, status)}"
     event = EventDraft(reason=reasons.RESTARTING, message=message, is_warning=cause is not None)
     return _restart(view, status, event, now)
 
@@ -51,7 +51,7 @@ def restart_stalled(view: JobView, now: datetime) -> Plan | None:
     if refusal := why_no_restart(view.gang, view.status):
         return fail(view, now, reason=reasons.STALLED, message=f"{explanation}; {refusal}")
     status = restart_all(observed_status(view, now), view.gang, now)
-    message = f"{explanation}; next try of all members {_describe_count(view.gang, status)}"
+    message = f"{explanation}; next attempt of all members {_describe_count(view.gang, status)}"
     return _restart(view, status, EventDraft(reason=reasons.STALLED, message=message, is_warning=True), now)
 
 
@@ -59,7 +59,7 @@ def restart_requested(view: JobView, _now: datetime) -> Plan | None:
     """Restart all members at the user's request."""
     if not is_restart_requested(view) or not has_pods(view):
         return None
-    return _restart_uncounted(view, "somebody asked for a restart; next try of all members")
+    return _restart_uncounted(view, "a restart was requested; next attempt of all members")
 
 
 def restart_resized(view: JobView, _now: datetime) -> Plan | None:
@@ -69,7 +69,7 @@ def restart_resized(view: JobView, _now: datetime) -> Plan | None:
     recorded = {record.place for record in view.stored.replicas if not record.is_scaled_down}
     if recorded == {member.place for member in view.gang.members}:
         return None
-    message = f"the job has {len(view.gang.members)} members now, which start together; next try of all members"
+    message = f"the job has {len(view.gang.members)} members now, which start together; next attempt of all members"
     return _restart_uncounted(view, message)
 
 
@@ -97,7 +97,7 @@ def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
     pod_names = {replica.name for replica in preempted}
     delete = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
     event = EventDraft(
-        reason=reasons.PREEMPTED, message=f"{reason}; {names} wait for room again, and no restart is counted"
+        reason=reasons.PREEMPTED, message=f"{reason}; {names} are scheduled again; this does not count as a restart"
     )
     return Plan(status=status, delete=delete, events=(event,))
 

@@ -21,7 +21,7 @@ def pause(view: JobView, now: datetime) -> Plan | None:
     """Pause the job at the user's request: delete every pod that may still run."""
     if not view.is_paused:
         return None
-    message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
+    message = "the job is paused; set spec.runMode.pause.enabled to false to resume it"
     status = put(view.status, Condition(type=PAUSED, status=True, reason=reasons.NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=reasons.PAUSED, message=message, since=now))
     status = with_tasks(status, view.replicas).but(
@@ -70,7 +70,7 @@ def resume(view: JobView, now: datetime) -> Plan | None:
     # Before the start of the job there is no deadline that a pause could extend.
     is_timed = paused is not None and status.start_time is not None
     seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
-    message = "the job goes on after a pause"
+    message = "the job resumes after a pause"
     status = put(status, Condition(type=PAUSED, status=False, reason=reasons.NONE, message=message, since=now))
     status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
     return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason=reasons.RESUMING, message=message))

@@ -1,4 +1,4 @@
-"""All-or-nothing placement: which waiting pods go to which node, and why the others wait."""
+"""Gang scheduling: which pending pods go to which node, and why the others wait."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,12 +30,12 @@ UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Pods and their nodes; why the other pods wait; what people should know about the placed ones."""
+    """The nodes of scheduled pods, why the others wait, and remarks about the scheduled ones."""
 
     bind: Mapping[Key, str] = field(default_factory=dict)
     waits: Mapping[Key, str] = field(default_factory=dict)
     warn: Mapping[Key, str] = field(default_factory=dict)
-    # Where pods will be when others have given way, and these others, each with a pod that it gives way to.
+    # The nodes of pods after preemption, and the victims, each with its preemptor.
     nominate: Mapping[Key, str] = field(default_factory=dict)
     victims: Mapping[Key, Key] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ def place(
     *,
     shared: frozenset[str] = SHARED,
 ) -> Placement:
-    """Place gangs, each whole or not at all, by priority and then by age.
+    """Schedule gangs, each whole or not at all, by priority and then by age.
 
     A gang that waits for resources keeps them from those behind it, so that a large one is not passed over for ever.
     One that can never fit keeps nothing from anybody. Less important holders give way where that makes room.
@@ -74,19 +74,19 @@ def place(
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """What is left for the next gang, and what those before it have come to."""
+    """What remains for the next gang, and the result for those before it."""
 
     rooms: tuple[NodeResources, ...]
     holders: tuple[VictimCandidate, ...]
     shared: frozenset[str]
     waits: dict[Key, str] = field(default_factory=dict)
-    # Resources that somebody waits for, and who.
+    # Resources that a gang waits for, and that gang.
     reserved: dict[str, str] = field(default_factory=dict)
     nominate: dict[Key, str] = field(default_factory=dict)
     victims: dict[Key, Key] = field(default_factory=dict)
 
     def wait(self, gang: PodGroup) -> None:
-        """Let a gang wait, for others to give way if that helps."""
+        """Let a gang wait, and preempt others if that helps."""
         message, lacking = _lack(gang, self.rooms, self.shared)
         preemption = find_preemption(gang, self.rooms, self.holders, self.shared)
         hint = GIVES_WAY if preemption else why_no_preemption(gang)
@@ -130,7 +130,7 @@ def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[st
     lacking = lacking or _short_for_one(gang, rooms, shared)
     message = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
     ever = "" if is_possible else "; it can never run here"
-    # The words of Kubernetes' own scheduler, by which people search, and then the numbers.
+    # The text of Kubernetes' own scheduler, which users search for, and then the numbers.
     message = f"0/{len(rooms)} nodes are available: {message}{ever}"
     return message, frozenset(lacking) if is_possible else frozenset()
 
@@ -185,7 +185,7 @@ def _warnings(gang: PodGroup, fit: Fit, shared: frozenset[str]) -> dict[Key, str
 
 
 def _amount(name: str, amount: Decimal) -> str:
-    """Write an amount for people: bytes in binary units, to two digits."""
+    """Return an amount in readable form: bytes in binary units, to two digits."""
     unit = 0
     if name.startswith(IN_BYTES):
         while abs(amount) >= 1024 and unit < len(UNITS) - 1:
@@ -193,12 +193,12 @@ def _amount(name: str, amount: Decimal) -> str:
     return f"{amount:.2f}".rstrip("0").rstrip(".") + UNITS[unit]
 
 
-# The words of Kubernetes' own scheduler, by which people search.
+# The text of Kubernetes' own scheduler, which users search for.
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
 def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
-    """Return which claim of a pod has no volume, and why; empty when all are bound."""
+    """Return which claim of a pod is not bound, and why; empty if all are bound."""
     for reference in claims_of(pod):
         name = reference.name
         claim = claims.get((namespace_of(pod), name))

@@ -1,11 +1,11 @@
-"""Which nodes a pod would go to: labels it asks for, affinity it requires, taints it tolerates."""
+"""Which nodes a pod may run on: node selector, node affinity and tolerations."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 NOT_READY = "node.kubernetes.io/not-ready"
-# A taint with another effect only discourages.
+# Taints with another effect do not prevent scheduling.
 HARD = frozenset({"NoSchedule", "NoExecute"})
 
 Terms = tuple[Mapping[str, Any], ...]
@@ -13,7 +13,7 @@ Terms = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """What keeps pods from a node that do not tolerate it."""
+    """A taint of a node."""
 
     key: str
     value: str = ""
@@ -26,7 +26,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRequirements:
-    """What a pod says about the nodes it may run on."""
+    """The requirements of a pod about its node."""
 
     selector: Mapping[str, str] = field(default_factory=dict)
     # One of these must hold; no terms at all hold everywhere.
@@ -35,7 +35,7 @@ class NodeRequirements:
 
 
 def wishes_of(spec: Mapping[str, Any]) -> NodeRequirements:
-    """Read what a pod's spec asks of a node."""
+    """Return the requirements in a pod's spec."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return NodeRequirements(
@@ -46,7 +46,7 @@ def wishes_of(spec: Mapping[str, Any]) -> NodeRequirements:
 
 
 def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
-    """Read the taints of a node's spec that keep pods away."""
+    """Return the taints of a node that prevent scheduling."""
     taints = (
         Taint(key=str(taint["key"]), value=str(taint.get("value") or ""), effect=str(taint["effect"]))
         for taint in spec.get("taints") or ()

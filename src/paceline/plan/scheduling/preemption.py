@@ -1,4 +1,4 @@
-"""Who gives way to somebody more important: whole jobs, the least important, and no more of them than must."""
+"""Preemption: which jobs of lower priority make room, the lowest first, and no more than necessary."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,15 +22,15 @@ from paceline.plan.scheduling.resources import (
 )
 
 TYPE = "DisruptionTarget"
-# The words of Kubernetes' own scheduler.
+# The text of Kubernetes' own scheduler.
 MESSAGE = "default-scheduler: preempting to accommodate a higher priority pod"
-# How long a job may take to write down that its pods go, before they are ended without it.
+# How long a job has to record the preemption before its pods are deleted.
 PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionWork:
-    """What is left to do about marked pods: those to mark with a message, those to end, and when to look again."""
+    """What remains to do about preempted pods: those to mark, those to delete, and when to check again."""
 
     mark: Mapping[Key, str] = field(default_factory=dict)
     end: tuple[Key, ...] = ()
@@ -38,7 +38,7 @@ class DisruptionWork:
 
 
 def disruption_condition(pod: Object) -> Object | None:
-    """Find the mark on a pod that gives way."""
+    """Return the DisruptionTarget condition of a preempted pod, or None."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     marks = (
         condition
@@ -49,17 +49,17 @@ def disruption_condition(pod: Object) -> Object | None:
 
 
 def is_marked(pod: Object) -> bool:
-    """Return whether a pod gives way."""
+    """Return whether a pod is preempted."""
     return disruption_condition(pod) is not None
 
 
 def needs_delete(pod: Object) -> bool:
-    """Return whether a pod gives way that was not told to end yet."""
+    """Return whether a pod is preempted and not deleted yet."""
     return is_marked(pod) and not is_deleting(pod) and not is_terminal(pod)
 
 
 def new_mark(message: str, now: datetime) -> Object:
-    """Write the condition that marks a pod."""
+    """Return the DisruptionTarget condition."""
     return {
         "type": TYPE,
         "status": "True",
@@ -71,7 +71,7 @@ def new_mark(message: str, now: datetime) -> Object:
 
 
 def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
-    """Go on where the last pass, or the last scheduler, stopped: a job whose one pod is marked goes as a whole."""
+    """Return what a previous scheduler left undone: a job with one marked pod is preempted as a whole."""
     families: dict[str, list[Object]] = {}
     for pod in placed:
         if not is_deleting(pod) and not is_terminal(pod):
@@ -90,7 +90,7 @@ def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
 
 
 def _due(pod: Object, mark: Object, now: datetime) -> datetime:
-    """Return when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
+    """Return when a marked pod is deleted at the latest, also if the clock was set back."""
     labels = labels_of(pod)
     if (
         well_known_labels.REPLICA_TYPE not in labels
@@ -101,7 +101,7 @@ def _due(pod: Object, mark: Object, now: datetime) -> datetime:
     return min(from_wire(mark["lastTransitionTime"]), now) + PATIENCE
 
 
-# The words of Kubernetes' own scheduler.
+# The text of Kubernetes' own scheduler.
 NEVER = "preemption: not eligible due to preemptionPolicy=Never"
 NO_VICTIMS = "preemption: No preemption victims found for incoming pod"
 GIVES_WAY = "preemption: pods of lower priority give way"
@@ -109,22 +109,22 @@ GIVES_WAY = "preemption: pods of lower priority give way"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VictimCandidate:
-    """The pods of one job, or one pod alone, that hold room on nodes."""
+    """The scheduled pods of one job, or a single pod."""
 
     family: str
     pods: tuple[Key, ...]
-    # What its going frees, by node.
+    # What its deletion frees, by node.
     holds: Mapping[str, Amounts]
-    # The priority of its most important pod, and when the oldest was made.
+    # The highest priority of its pods, and when the oldest was created.
     rank: int = 0
     since: str = ""
-    # Whether it goes already.
+    # Whether it is being deleted.
     is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemption:
-    """How room is made for a gang: where its pods will be, who gives way, and what there is for others meanwhile."""
+    """How room is made for a gang: the nodes of its pods, the victims, and what remains for others."""
 
     nodes: Mapping[Key, str]
     victims: tuple[VictimCandidate, ...]
@@ -132,7 +132,7 @@ class Preemption:
 
 
 def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[VictimCandidate, ...]:
-    """Read who holds room on nodes: the pods of a job together, those that are being deleted by themselves.
+    """Return the holders of room on nodes: the pods of a job together, pods that are being deleted alone.
 
     Where nobody is less important than that, nobody gives way, and it is of no interest.
     """
@@ -140,7 +140,7 @@ def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[VictimCandidate
         return ()
     groups: dict[tuple[str, bool], list[Object]] = {}
     for pod in pods:
-        # Results that are being copied are worth more than anybody's hurry: errands end by themselves.
+        # Auxiliary pods upload results and end by themselves, so they are never preempted.
         is_errand = well_known_labels.ERRAND in labels_of(pod) and not is_deleting(pod)
         if pod["spec"].get("nodeName") and not is_terminal(pod) and not is_errand:
             groups.setdefault((family_of(pod), is_deleting(pod)), []).append(pod)
@@ -150,7 +150,7 @@ def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[VictimCandidate
 def find_preemption(
     gang: PodGroup, rooms: tuple[NodeResources, ...], holders: tuple[VictimCandidate, ...], shared: frozenset[str]
 ) -> Preemption | None:
-    """Find who has to go so that a whole gang finds room; None when nobody's going helps, or nobody has to.
+    """Return the victims so that a whole gang finds room; None if that does not help or is not needed.
 
     Who is going already is waited for before anybody else is told to.
     """
@@ -167,7 +167,7 @@ def find_preemption(
 
 
 def why_no_preemption(gang: PodGroup) -> str:
-    """Return why a gang with a priority preempts nobody; empty for one without."""
+    """Return why a gang with a priority preempts no pods; empty for one without."""
     if gang.rank <= 0:
         return ""
     return NO_VICTIMS if gang.preempts else NEVER
@@ -176,7 +176,7 @@ def why_no_preemption(gang: PodGroup) -> str:
 def _way(
     gang: PodGroup, rooms: tuple[NodeResources, ...], fit: Fit, *, victims: tuple[VictimCandidate, ...]
 ) -> Preemption:
-    """Keep the room that a gang will have from those behind it."""
+    """Reserve the room that a gang will have."""
     reserved = {room.node: room for room in rooms}
     for ask in gang.asks:
         if ask.key in fit.nodes:
@@ -188,7 +188,7 @@ def _way(
 def _choose(
     gang: PodGroup, rooms: tuple[NodeResources, ...], holders: tuple[VictimCandidate, ...], shared: frozenset[str]
 ) -> tuple[VictimCandidate, ...]:
-    """Choose among the least important who will do: one alone if one is enough, else no more than must."""
+    """Return the victims among the lowest priorities: one if that is enough, else no more than necessary."""
 
     def helps(victims: Iterable[VictimCandidate]) -> bool:
         return is_enough(gang, fit_of(gang, _without(rooms, victims), shared))
@@ -207,7 +207,7 @@ def _choose(
 def _spared(
     able: list[VictimCandidate], helps: Callable[[Iterable[VictimCandidate]], bool]
 ) -> tuple[VictimCandidate, ...]:
-    """Spare whoever can be spared, the most important and oldest first."""
+    """Drop unnecessary victims, the highest priority and oldest first."""
     for holder in reversed(able):
         others = [candidate for candidate in able if candidate is not holder]
         if helps(others):

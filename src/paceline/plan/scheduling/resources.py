@@ -1,4 +1,4 @@
-"""What pods ask for and what nodes have, read from the objects themselves."""
+"""Resources: what pods request, what nodes have, and whether a gang fits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from paceline.plan.scheduling.node_affinity import NodeRequirements, Taint, tain
 Amounts = Mapping[str, Decimal]
 
 PODS = "pods"
-# What asking for one of a node's own ports is called: "port 8080/TCP".
+# The resource name of a host port: "port 8080/TCP".
 PORT = "port "
 # Priorities within a queue go from 0 to 100.
 QUEUE_STEPS = 101
@@ -31,7 +31,7 @@ QUEUE_STEPS = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRequest:
-    """One pod that waits for a node."""
+    """A pod that is to be scheduled."""
 
     key: Key
     requests: Amounts
@@ -40,18 +40,18 @@ class PodRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """Pods that are placed together or not at all."""
+    """Pods that are scheduled together or not at all."""
 
     name: str
     asks: tuple[PodRequest, ...]
-    # How many pods belong together, and how many of them exist by now.
+    # How many pods belong together, and how many of them exist.
     size: int = 1
     present: int = 1
     # How many of them have a node already.
     placed: int = 0
     since: str = ""
     priority: int = 0
-    # Which pods are one job's; Kubernetes' own number alone, and whether less important ones may be stopped for it.
+    # The job of the pods; their Kubernetes priority, and whether they may preempt others.
     family: str = ""
     rank: int = 0
     preempts: bool = True
@@ -59,7 +59,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
-    """One node: what it has and what is taken of it."""
+    """A node: its capacity and what is used."""
 
     node: str
     capacity: Amounts
@@ -79,7 +79,7 @@ class NodeResources:
 
 
 def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeResources, ...]:
-    """Read the nodes that take pods, less what the pods on them hold."""
+    """Return the schedulable nodes, with what their pods use."""
     used: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -99,7 +99,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeResou
 
 
 def asks_of(pods: Iterable[Object]) -> tuple[PodGroup, ...]:
-    """Read the pods that wait for a node, gang by gang.
+    """Return the pods to schedule, by gang.
 
     A gang is one attempt of one job. A member that is already at a later attempt counts as there: it will not come
     back to this one. Where nobody of the job has a node yet, all are one gang, whichever attempts they are.
@@ -111,7 +111,7 @@ def asks_of(pods: Iterable[Object]) -> tuple[PodGroup, ...]:
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Add up what a pod asks for: all that runs together, or an init container with what runs beside it if more."""
+    """Return the requests of a pod: of all its containers, or of an init container and its sidecars if larger."""
     beside: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
     for container in spec.get("initContainers") or ():
@@ -130,7 +130,7 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the node's own ports that a pod asks for."""
+    """Yield the host ports of a pod."""
     for container in spec_containers(spec):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
@@ -138,7 +138,7 @@ def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
 
 
 def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
-    """Add amounts, resource by resource."""
+    """Return the sum of two amounts."""
     return {name: one.get(name, Decimal(0)) + other.get(name, Decimal(0)) for name in {**one, **other}}
 
 
@@ -204,18 +204,18 @@ def _size(pod: Object) -> int:
 
 
 def _number(text: str | None, *, otherwise: int) -> int:
-    # Labels and annotations are anybody's to write.
+    # Users may write any label or annotation.
     return int(text) if text and text.isdecimal() and len(text) < 10 else otherwise
 
 
 def waits(pod: Object) -> bool:
-    """Return whether a pod waits for a node."""
+    """Return whether a pod is to be scheduled."""
     spec = pod["spec"]
     return not (spec.get("nodeName") or spec.get("schedulingGates") or is_terminal(pod) or is_deleting(pod))
 
 
 def _holds(pod: Object) -> bool:
-    """Return whether a pod has a node, and is not about to leave it."""
+    """Return whether a pod has a node and has not ended."""
     return bool(pod["spec"].get("nodeName")) and not is_terminal(pod) and not is_deleting(pod)
 
 
@@ -225,7 +225,7 @@ def _takes_pods(node: Object) -> bool:
 
 def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     resources = container.get("resources") or {}
-    # What has only a limit asks for as much.
+    # A resource with only a limit requests as much.
     return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
@@ -235,7 +235,7 @@ def _amounts(wire: Mapping[str, Any] | None) -> dict[str, Decimal]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How far the pods of one gang find nodes, what is left then, and the first pod that finds none."""
+    """The nodes found for the pods of one gang, what remains of the nodes, and the first pod without a node."""
 
     nodes: Mapping[Key, str]
     rooms: tuple[NodeResources, ...]
@@ -248,7 +248,7 @@ def is_enough(gang: PodGroup, fit: Fit) -> bool:
 
 
 def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> Fit:
-    """Find nodes for the pods of a gang, one after the other; of what is shared there is always enough."""
+    """Return nodes for the pods of a gang, one after the other; shared resources never run out."""
     nodes: dict[Key, str] = {}
     free = {room.node: room for room in rooms}
     for ask in gang.asks:
