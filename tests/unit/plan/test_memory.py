@@ -72,8 +72,8 @@ def test_a_job_fails_and_says_what_to_raise():
     assert (plan.status.phase, failed.reason) == (Phase.FAILED, "OutOfMemory")
     assert failed.message == (
         "failure rule {worker: [1]} is met: pod demo-12345-worker-1-r1 failed with exit code 137: OOMKilled: "
-        "killed for memory twice in a row with a limit of 512Mi; raise resources.limits.memory of container main of replica type "
-        "worker"
+        "killed for memory twice in a row with a limit of 512Mi; raise resources.limits.memory of container main of "
+        "replica type worker"
     )
     assert (plan.events[-1].reason, plan.events[-1].is_warning) == ("OutOfMemory", True)
     assert plan.status.failure.reason == "OOMKilled"
