@@ -16,7 +16,7 @@ from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Ahead, Watch
 from paceline.testing.memory_backend import MemoryLog
-from paceline.testing.sim.backend import Fault, SimLog
+from paceline.testing.sim.backend import DiskFault, SimLog
 from paceline.testing.sim.effects import SimBlocking
 
 # Small, so that batches split, history expires and the log is compacted within a few steps.
@@ -236,7 +236,7 @@ class SimMachine(StoreMachine):
     def write_to_a_full_disk(self, key: str) -> None:
         if key in self.model.state:
             return
-        self.disk.fail("append", Fault.FULL)
+        self.disk.fail("append", DiskFault.FULL)
         with suppress(ServiceUnavailable):
             self.runner.run(self.send(Op.CREATE, key, None))
             raise AssertionError("a write that is not on the disk was acknowledged")
@@ -248,7 +248,7 @@ class SimMachine(StoreMachine):
             return
         self.free_the_disk()
         self.disk.reserve, self.disk.has_room = True, has_room
-        self.disk.fail("append", Fault.FULL)
+        self.disk.fail("append", DiskFault.FULL)
 
         async def send() -> list[Stored | BaseException]:
             both = (self.send(Op.CREATE, new_key, None), self.send(Op.DELETE, key, None))
@@ -273,7 +273,7 @@ class SimMachine(StoreMachine):
     def lose_the_reply_of_a_write(self, key: str) -> None:
         if key in self.model.state:
             return
-        self.disk.fail("append", Fault.LOST_REPLY)
+        self.disk.fail("append", DiskFault.LOST_REPLY)
         assert self.runner.run(self.send(Op.CREATE, key, None)) == self.model.write(Op.CREATE, key, None)
 
     @rule(key=keys, next_key=keys)
@@ -281,8 +281,8 @@ class SimMachine(StoreMachine):
         """The outcome is unknown until the next write, which must not hide or repeat it."""
         if key in self.model.state:
             return
-        self.disk.fail("append", Fault.LOST_REPLY)
-        self.disk.fail("since", Fault.FULL)
+        self.disk.fail("append", DiskFault.LOST_REPLY)
+        self.disk.fail("since", DiskFault.FULL)
         with suppress(ServiceUnavailable):
             self.runner.run(self.send(Op.CREATE, key, None))
             raise AssertionError("a write of unknown outcome was acknowledged")
@@ -300,8 +300,8 @@ class SimMachine(StoreMachine):
         self.disk.crash()
         self.start()
 
-    @rule(fault=st.sampled_from([Fault.FULL, Fault.LOST_REPLY]))
-    def fail_to_compact(self, fault: Fault) -> None:
+    @rule(fault=st.sampled_from([DiskFault.FULL, DiskFault.LOST_REPLY]))
+    def fail_to_compact(self, fault: DiskFault) -> None:
         self.disk.fail("compact", fault)
 
     @invariant()

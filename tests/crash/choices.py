@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from paceline.testing.sim.crash_points import Crash, Moment, Site, Write
-from paceline.testing.sim.scenario import Outcome, Plan, live
+from paceline.testing.sim.crash_points import Crash, Moment, RecordedWrite, Site
+from paceline.testing.sim.scenario import CrashPlan, Outcome, live
 from tests.crash.lives import LIVES
 from tests.crash.replay import unbroken
 
@@ -27,7 +27,7 @@ def is_apart(component: str) -> bool:
     return component == "controllers"
 
 
-def writes_of(life: str, component: str) -> list[Write]:
+def writes_of(life: str, component: str) -> list[RecordedWrite]:
     outcome = alone(life, component)
     start = 1 if life in FROM_THE_START else outcome.first[component]
     writes = (write for write in outcome.writes if write.component == component)
@@ -63,11 +63,11 @@ def every_state(life: str, component: str) -> Iterator[Crash]:
             yield Crash(component=component, moment=Moment.AFTER, number=write.number)
 
 
-def place_of(write: Write) -> tuple[Site, str]:
+def place_of(write: RecordedWrite) -> tuple[Site, str]:
     return write.site, write.call.partition(" ")[0]
 
 
-def lasts(write: Write) -> bool:
+def lasts(write: RecordedWrite) -> bool:
     if write.component == "control":
         return write.call.startswith("log.")
     return write.call not in ("files.overwrite", "files.make_folder")
@@ -98,27 +98,27 @@ def every_request(life: str, component: str) -> Iterator[Crash]:
             yield Crash(component=component, moment=Moment.LATE, number=write.number)
 
 
-def late_starts(life: str) -> Iterator[Plan]:
+def late_starts(life: str) -> Iterator[CrashPlan]:
     """Shims that come up around the moment at which the next agent starts the same: it cannot know of them."""
     for write in writes_of(life, "agent"):
         if write.call == "processes.start":
             crash = Crash(component="agent", moment=Moment.LATE, number=write.number)
             again = turns_until_started_again(life, crash)
             for turns in range(max(0, again - BEFOREHAND), again + 3):
-                yield Plan(crashes=(crash,), down_seconds=0.0, late_turns=turns)
+                yield CrashPlan(crashes=(crash,), down_seconds=0.0, late_turns=turns)
 
 
 def turns_until_started_again(life: str, crash: Crash) -> int:
-    seen = live(LIVES[life], Plan(crashes=(crash,), down_seconds=0.0, late_turns=NEVER))
+    seen = live(LIVES[life], CrashPlan(crashes=(crash,), down_seconds=0.0, late_turns=NEVER))
     starts = [write for write in seen.writes if write.call == "processes.start" and write.number >= crash.number]
     return starts[1].turn - starts[0].turn
 
 
-def once(crash: Crash, **how: float) -> Plan:
-    return Plan(crashes=(crash,), apart=is_apart(crash.component), **how)
+def once(crash: Crash, **how: float) -> CrashPlan:
+    return CrashPlan(crashes=(crash,), apart=is_apart(crash.component), **how)
 
 
-def again(crash: Crash, *, later: int) -> Plan:
+def again(crash: Crash, *, later: int) -> CrashPlan:
     """Killed once more so many writes later, while it is still coming back."""
     second = Crash(component=crash.component, moment=Moment.AFTER, number=crash.number + later)
-    return Plan(crashes=(crash, second), apart=is_apart(crash.component))
+    return CrashPlan(crashes=(crash, second), apart=is_apart(crash.component))

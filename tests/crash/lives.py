@@ -20,7 +20,7 @@ from paceline.kinds.kind_types import GROUP, VERSION
 from paceline.node.network.network import SHARED_NETWORK
 from paceline.node.network.pod_hosts import StableName, preferred_index
 from paceline.store.backend import StoreLimits
-from paceline.testing.sim.backend import Fault
+from paceline.testing.sim.backend import DiskFault
 from paceline.testing.sim.processes import Course
 from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.exposing import EXPOSE
@@ -254,7 +254,7 @@ async def refuse(stage: Stage) -> None:
         return any(each["reason"] == "Invalid" for each in conditions)
 
     await stage.until("old is refused", is_refused)
-    stage.cluster.log.fail("append", Fault.LOST_REPLY)
+    stage.cluster.log.fail("append", DiskFault.LOST_REPLY)
     await stage.create(GENERIC, generic("short"))
     await stage.until("short succeeds", lambda now: now.phase("genericjobs", "short") == "Succeeded")
     await stage.delete(GENERIC, "old")

@@ -31,7 +31,7 @@ from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
 from paceline.controllers.interactive.reconciler import InteractiveController, Visits
 from paceline.controllers.job.reconciler import PORTS, Jobs
 from paceline.controllers.namespaces import Namespaces, ServiceAccounts
-from paceline.controllers.scheduler import Scheduler
+from paceline.controllers.scheduler import PodScheduler
 from paceline.controllers.volumes import CLASS, VolumeBinder
 from paceline.effects import Effects, Ids
 from paceline.errors import NotFound
@@ -203,7 +203,7 @@ async def start_controllers(
 ) -> None:
     """Start every controller of the embedded cluster and wait until all caches are filled."""
     pods = Informer(cluster, PODS, chance=world.chance)
-    scheduler = Scheduler(
+    scheduler = PodScheduler(
         cluster=cluster,
         clock=world.clock,
         chance=world.chance,

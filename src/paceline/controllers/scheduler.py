@@ -26,7 +26,7 @@ WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
 
 
 @dataclass(slots=True, kw_only=True)
-class Scheduler:
+class PodScheduler:
     """Looks at all pods and nodes at once, places what fits, and says on each other pod why it waits."""
 
     cluster: Cluster

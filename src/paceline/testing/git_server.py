@@ -67,7 +67,7 @@ def git_server(root: Path, *, host: str = "127.0.0.1", password: str = "correct-
 
 
 def _handler(servers: list[GitServer]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class GitHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -114,7 +114,7 @@ def _handler(servers: list[GitServer]) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-    return Handler
+    return GitHandler
 
 
 def _backend(root: Path) -> dict[str, str]:

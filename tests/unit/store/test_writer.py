@@ -9,7 +9,7 @@ from paceline.errors import AlreadyExists, HostError, NotFound, ServiceUnavailab
 from paceline.store.backend import DEFAULTS, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.contract.store import read, running, says
-from paceline.testing.sim.backend import Fault, SimLog
+from paceline.testing.sim.backend import DiskFault, SimLog
 from paceline.testing.sim.effects import SimBlocking
 
 
@@ -172,7 +172,7 @@ class TestLeaving:
         assert log.batches == []
 
     async def test_a_store_that_cannot_be_loaded_lets_go_of_its_log(self, log):
-        log.fail("since", Fault.FULL)
+        log.fail("since", DiskFault.FULL)
         with pytest.raises(ServiceUnavailable):
             await Store(log, SimBlocking()).open()
         async with store_on(log) as store:
@@ -184,7 +184,7 @@ class TestFullDisk:
         async with store_on(log) as store:
             made = await store.create("a", says("x"))
             with store.watch("", 1) as watch:
-                log.fail("append", Fault.FULL)
+                log.fail("append", DiskFault.FULL)
                 told = await outcomes(store.create("b", says("x")), store.replace("a", says("y"), expected=1))
                 assert [(type(one), str(one)) for one in told] == [
                     (ServiceUnavailable, "the simulated disk is full")
@@ -197,7 +197,7 @@ class TestFullDisk:
     async def test_a_refusal_that_rests_on_a_lost_write_is_not_given(self, log):
         async with store_on(log) as store:
             await store.create("taken", says("x"))
-            log.fail("append", Fault.FULL)
+            log.fail("append", DiskFault.FULL)
             told = await outcomes(
                 store.create("a", says("one")), store.create("a", says("two")), store.create("taken", says("three"))
             )
@@ -207,7 +207,7 @@ class TestFullDisk:
 class TestAmbiguousCommit:
     async def test_a_write_that_is_durable_after_all_is_acknowledged(self, log):
         async with store_on(log) as store:
-            log.fail("append", Fault.LOST_REPLY)
+            log.fail("append", DiskFault.LOST_REPLY)
             with store.watch("", 0) as watch:
                 made, refused = await outcomes(store.create("a", says("x")), store.create("a", says("y")))
                 assert made == store.get("a")
@@ -217,8 +217,8 @@ class TestAmbiguousCommit:
 
     async def test_what_cannot_be_found_out_now_is_found_out_before_the_next_write(self, log):
         async with store_on(log) as store:
-            log.fail("append", Fault.LOST_REPLY)
-            log.fail("since", Fault.FULL, Fault.FULL)
+            log.fail("append", DiskFault.LOST_REPLY)
+            log.fail("since", DiskFault.FULL, DiskFault.FULL)
             with store.watch("", 0) as watch:
                 with pytest.raises(
                     ServiceUnavailable, match="answer was lost; this write may or may not have been stored"
@@ -233,7 +233,7 @@ class TestAmbiguousCommit:
                 assert [(one.key, one.revision) for one in await read(watch, 2)] == [("a", 1), ("c", 2)]
 
     async def test_a_write_cut_short_is_found_by_the_next_store(self, log):
-        log.fail("append", Fault.BROKEN)
+        log.fail("append", DiskFault.BROKEN)
         async with store_on(log) as store:
             with pytest.raises(HostError, match="did not confirm a write; this write may or may not have been stored"):
                 await store.create("a", says("x"))
@@ -247,7 +247,7 @@ class TestBrokenDisk:
         async with store_on(log, gate) as store:
             made = await store.create("a", says("x"))
             gate.opened.clear()
-            log.fail("append", Fault.BROKEN)
+            log.fail("append", DiskFault.BROKEN)
             flying = asyncio.ensure_future(store.create("b", says("x")))
             await gate.arrivals(3)
             waiting = asyncio.ensure_future(store.create("c", says("x")))
@@ -262,7 +262,7 @@ class TestBrokenDisk:
     async def test_an_acknowledged_write_survives_a_power_cut(self, log):
         async with store_on(log) as store:
             await store.create("a", says("x"))
-            log.fail("append", Fault.BROKEN)
+            log.fail("append", DiskFault.BROKEN)
             await outcomes(store.create("b", says("x")))
         log.crash()
         async with store_on(log) as store:
@@ -302,7 +302,7 @@ class TestClearingAway:
         limits = StoreLimits(history=5, slack=3)
         async with store_on(log, limits=limits) as store:
             await self.write(store, 8)
-        log.fail("compact", Fault.BROKEN)
+        log.fail("compact", DiskFault.BROKEN)
         async with store_on(log, limits=limits) as store:
             await self.write(store, 2)
             assert len(store.list("")) == 10
@@ -318,7 +318,7 @@ class TestClearingAway:
 
     async def test_a_full_disk_only_delays_it(self, log):
         async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
-            log.fail("compact", Fault.FULL)
+            log.fail("compact", DiskFault.FULL)
             await self.write(store, 8)
             assert log.compacted() == 0
             await self.write(store, 1)
@@ -326,7 +326,7 @@ class TestClearingAway:
 
     async def test_a_broken_disk_ends_the_writing(self, log):
         async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
-            log.fail("compact", Fault.BROKEN)
+            log.fail("compact", DiskFault.BROKEN)
             await self.write(store, 7)
             await store.create("last", says("x"))
             with pytest.raises(HostError, match="history was cleared"):
@@ -335,9 +335,9 @@ class TestClearingAway:
 
     async def test_a_broken_disk_is_not_cleared(self, log):
         async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
-            log.fail("compact", Fault.FULL)
+            log.fail("compact", DiskFault.FULL)
             await self.write(store, 8)
-            log.fail("append", Fault.BROKEN)
+            log.fail("append", DiskFault.BROKEN)
             await outcomes(store.create("late", says("x")))
         assert log.open() == 9
         assert log.compacted() == 0

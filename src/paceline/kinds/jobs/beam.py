@@ -39,7 +39,7 @@ class SubmitTemplate(Part, frozen=True, kw_only=True):
     ]
 
 
-class RunPolicy(Part, frozen=True, kw_only=True):
+class BeamRunPolicy(Part, frozen=True, kw_only=True):
     """What is deleted when the job ends."""
 
     clean_up_cluster: Annotated[bool, about("Delete the Flink cluster and its state when the job ends.")] = False
@@ -51,7 +51,7 @@ class BeamJob(Part, frozen=True, kw_only=True):
     flink_cluster_template: Annotated[ClusterTemplate, about("Template of the Flink cluster.")]
     job_template: Annotated[SubmitTemplate, about("Template of the job that submits the pipeline.")]
     run_mode: Annotated[RunMode, about("Debug mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("What is deleted when the job ends.")] | None = None
+    run_policy: Annotated[BeamRunPolicy, about("What is deleted when the job ends.")] | None = None
     scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 

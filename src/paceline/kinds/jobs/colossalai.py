@@ -32,7 +32,7 @@ class TorchConfig(Part, frozen=True, kw_only=True):
     extra_args: Annotated[Words, about("Additional arguments for torchrun.")] = ()
 
 
-class Ssh(Part, frozen=True, kw_only=True):
+class ColossalAISsh(Part, frozen=True, kw_only=True):
     """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
     auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
@@ -43,7 +43,7 @@ class ColossalAIJob(LauncherJob, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
     torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
-    ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
+    ssh: Annotated[ColossalAISsh, about("T9k's SSH settings.")] | None = None
 
 
 class OldLauncher(Part, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class OldLauncher(Part, frozen=True, kw_only=True):
     resources: Resources | None = None
 
 
-class OldWorker(Part, frozen=True, kw_only=True):
+class OldColossalAIWorker(Part, frozen=True, kw_only=True):
     """The workers, in the shape used until 2025."""
 
     replicas: Annotated[Count, about("Old form of replicas.")] | None = None
@@ -71,7 +71,7 @@ class OldWorker(Part, frozen=True, kw_only=True):
     torch_args: Annotated[Words, about("Old form of torchConfig.extraArgs.")] = ()
 
 
-class OldSsh(Part, frozen=True, kw_only=True):
+class OldColossalAISsh(Part, frozen=True, kw_only=True):
     """SSH settings in the spelling of MPIJob."""
 
     ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] | None = None
@@ -81,8 +81,8 @@ class OldColossalAIJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2025."""
 
     launcher: Annotated[OldLauncher, about("Old form of replicaSpecs with type launcher.")] | None = None
-    worker: Annotated[OldWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
-    ssh: Annotated[OldSsh, about("T9k's SSH settings.")] | None = None
+    worker: Annotated[OldColossalAIWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
+    ssh: Annotated[OldColossalAISsh, about("T9k's SSH settings.")] | None = None
     run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
 
 

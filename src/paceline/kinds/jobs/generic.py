@@ -134,7 +134,7 @@ RankRule = Annotated[
 ]
 
 
-class ReplicaSpec(Part, frozen=True, kw_only=True):
+class GenericReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
     type: ReplicaType
@@ -170,7 +170,7 @@ class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
         ),
     ]
     failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    replica_specs: Annotated[tuple[GenericReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
     service: Annotated[Service, about("Host names and ports at which replicas reach each other.")] | None = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None

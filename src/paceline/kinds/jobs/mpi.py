@@ -34,7 +34,7 @@ class MPIConfig(Part, frozen=True, kw_only=True):
     script: Annotated[Words, about("Program that mpirun starts, such as [python3, train.py].")] = ()
 
 
-class Ssh(Part, frozen=True, kw_only=True):
+class MPISsh(Part, frozen=True, kw_only=True):
     """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
     ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
@@ -47,7 +47,7 @@ class MPIJob(LauncherJob, frozen=True, kw_only=True):
     """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
 
     mpi_config: Annotated[MPIConfig, about("How mpirun is called.")] | None = None
-    ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
+    ssh: Annotated[MPISsh, about("T9k's SSH settings.")] | None = None
 
 
 class OldRecovery(Part, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class OldRecovery(Part, frozen=True, kw_only=True):
     limit: Annotated[Count, about("Old form of --max-restarts in mpiConfig.extraArgs.")] | None = None
 
 
-class OldWorker(Part, frozen=True, kw_only=True):
+class OldMPIWorker(Part, frozen=True, kw_only=True):
     """The workers, in the shape used until 2025."""
 
     replicas: Annotated[Count, about("Old form of replicas.")] | None = None
@@ -68,7 +68,7 @@ class OldWorker(Part, frozen=True, kw_only=True):
     process_recovery: Annotated[OldRecovery, about("Old form of --enable-recovery.")] | None = None
 
 
-class OldSsh(Part, frozen=True, kw_only=True):
+class OldMPISsh(Part, frozen=True, kw_only=True):
     """SSH settings in the spelling of ColossalAIJob."""
 
     auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in ColossalAIJob. Not used.")] | None = (
@@ -79,10 +79,10 @@ class OldSsh(Part, frozen=True, kw_only=True):
 class OldMPIJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2025."""
 
-    worker: Annotated[OldWorker, about("Old form of replicaSpecs and mpiConfig.")] | None = None
+    worker: Annotated[OldMPIWorker, about("Old form of replicaSpecs and mpiConfig.")] | None = None
     mca: Annotated[dict[str, str], about("Old form of mpiConfig.mca.")] | None = None
     mpi_home: Annotated[str, about("Old form of mpiConfig.home.")] | None = None
-    ssh: Annotated[OldSsh, about("T9k's SSH settings.")] | None = None
+    ssh: Annotated[OldMPISsh, about("T9k's SSH settings.")] | None = None
     run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
 
 

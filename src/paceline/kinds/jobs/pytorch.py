@@ -64,7 +64,7 @@ ELASTIC_RESTARTS = 10
 RENDEZVOUS_OPTIONS = ("--rdzv_conf", "--rdzv-conf")
 
 
-class ReplicaSpec(Part, frozen=True, kw_only=True):
+class PyTorchReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
     type: ReplicaType
@@ -108,7 +108,7 @@ class PyTorchTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed PyTorch training; the first replica is the master and decides the job's result."""
 
     replica_specs: Annotated[
-        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
+        tuple[PyTorchReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
     ]
     torchrun_config: Annotated[Torchrun, about("Settings of torchrun.")] | None = None
     elastic: (

@@ -43,7 +43,7 @@ PORT_NAME = "tfjob-port"
 CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
 
-class ReplicaSpec(Part, frozen=True, kw_only=True):
+class TensorFlowReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
     type: Annotated[
@@ -58,7 +58,7 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
 class TensorFlowTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed TensorFlow training; the chief, or else the first worker, decides the job's result."""
 
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    replica_specs: Annotated[tuple[TensorFlowReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
     restart_scope: Scope | None = None
     success_policy: (
         Annotated[
@@ -92,7 +92,7 @@ def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:
 def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
     """Return the gang; every member gets the cluster and its own task."""
     cluster = _TensorFlowCluster(site=site, places=places(job))
-    specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
+    specs: dict[str, TensorFlowReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
         replica_specs.member(
             specs[place.role],

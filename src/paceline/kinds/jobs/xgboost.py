@@ -39,7 +39,7 @@ PORT, USUAL_PORT = "master", 9991
 DECLARED = "xgboost-port"
 
 
-class ReplicaSpec(Part, frozen=True, kw_only=True):
+class XGBoostReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
     type: Annotated[Literal["master", "worker"], about("Role of these replicas: master or worker.")]
@@ -52,7 +52,7 @@ class XGBoostTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed XGBoost training; the master runs the tracker and decides the job's result."""
 
     replica_specs: Annotated[
-        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; the master has rank 0.")
+        tuple[XGBoostReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; the master has rank 0.")
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
@@ -74,7 +74,7 @@ def check(job: XGBoostTrainingJob, path: str) -> tuple[Fault, ...]:
 def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
     """Return the gang; the master has rank 0, wherever it is in the spec."""
     peers = _XGBoostPeers(site=site, places=places(job))
-    specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
+    specs: dict[str, XGBoostReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
         replica_specs.member(
             specs[place.role],

@@ -9,7 +9,7 @@ from paceline.store.backend import DiskFull, Op, Record
 from paceline.testing.memory_backend import MemoryLog
 
 
-class Fault(StrEnum):
+class DiskFault(StrEnum):
     """How a call of the log may go wrong."""
 
     # Nothing is done; room may come back.
@@ -35,9 +35,9 @@ class SimLog:
         self.has_room = True
         self._disk = MemoryLog()
         self._cache: list[tuple[Record, ...]] = []
-        self._faults: dict[str, deque[Fault]] = {}
+        self._faults: dict[str, deque[DiskFault]] = {}
 
-    def fail(self, call: str, *faults: Fault) -> None:
+    def fail(self, call: str, *faults: DiskFault) -> None:
         """Let the next calls of that name (open, since, append, compact) go wrong, one fault each."""
         self._faults.setdefault(call, deque()).extend(faults)
 
@@ -94,7 +94,7 @@ class SimLog:
         self._disk.compacted()
         self._cache.append(batch)
         self.batches.append(len(batch))
-        if fault is Fault.BROKEN:
+        if fault is DiskFault.BROKEN:
             raise HostError("the simulated disk did not confirm a write")
         if not self.lazy:
             self.sync()
@@ -103,7 +103,7 @@ class SimLog:
     def compact(self, revision: int) -> None:
         """Sync, then forget history up to a revision."""
         fault = self._stumble("compact")
-        if fault is Fault.BROKEN:
+        if fault is DiskFault.BROKEN:
             raise HostError("the simulated disk did not confirm that history was cleared")
         self.sync()
         self._disk.compact(revision)
@@ -126,15 +126,15 @@ class SimLog:
     def _unsynced(self) -> Iterable[Record]:
         return (record for batch in self._cache for record in batch)
 
-    def _stumble(self, call: str) -> Fault | None:
+    def _stumble(self, call: str) -> DiskFault | None:
         """Take the next fault of a call, and raise the one that comes before anything is done."""
         faults = self._faults.get(call)
         fault = faults.popleft() if faults else None
-        if fault is Fault.FULL:
+        if fault is DiskFault.FULL:
             raise DiskFull("the simulated disk is full")
         return fault
 
 
-def _lose(fault: Fault | None) -> None:
-    if fault is Fault.LOST_REPLY:
+def _lose(fault: DiskFault | None) -> None:
+    if fault is DiskFault.LOST_REPLY:
         raise ServiceUnavailable("the simulated disk did what was asked, and its answer was lost")

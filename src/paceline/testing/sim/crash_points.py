@@ -66,7 +66,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class RecordedWrite:
     """One write of a component, by its number."""
 
     component: str
@@ -109,7 +109,7 @@ class Taps:
     crashes: tuple[Crash, ...] = ()
     # Whether all components die when one does.
     together: bool = False
-    writes: list[Write] = field(default_factory=list)
+    writes: list[RecordedWrite] = field(default_factory=list)
     turns: int = 0
     # Where tasks waited between two turns, and at which turn that was first so.
     awaits: dict[Site, int] = field(default_factory=dict)
@@ -144,20 +144,20 @@ class Taps:
             if crash.moment is Moment.TURN and crash.number == self.turns and crash.component in self._born:
                 self._crash(crash)
 
-    def begin(self, component: str, call: str) -> Write:
+    def begin(self, component: str, call: str) -> RecordedWrite:
         """Give a write its number."""
         number = self._counts[component] = self._counts.get(component, 0) + 1
-        write = Write(component=component, number=number, call=call, site=_site(), turn=self.turns)
+        write = RecordedWrite(component=component, number=number, call=call, site=_site(), turn=self.turns)
         self.writes.append(write)
         self.check(write, Moment.BEFORE)
         return write
 
-    def check(self, write: Write, moment: Moment) -> None:
+    def check(self, write: RecordedWrite, moment: Moment) -> None:
         """Kill the component if it is to die at this moment of this write."""
         if self.falls(write, moment):
             raise Killed(str(write))
 
-    def falls(self, write: Write, moment: Moment) -> bool:
+    def falls(self, write: RecordedWrite, moment: Moment) -> bool:
         """Cut the component off if it is to die at this moment of this write, and tell whether it is."""
         crash = Crash(component=write.component, moment=moment, number=write.number)
         if crash not in self.crashes:
@@ -250,7 +250,7 @@ class _Tap:
         finally:
             self._taps.check(write, Moment.AFTER)
 
-    def _begin(self, name: str) -> Write:
+    def _begin(self, name: str) -> RecordedWrite:
         if self._born.is_over:
             raise Killed(name)
         return self._taps.begin(self._component, name)

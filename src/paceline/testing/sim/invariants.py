@@ -24,7 +24,7 @@ EARLY_SECONDS = 10.0
 ONCE = ("Created", "Succeeded", "Failed")
 
 
-class Broken(Exception):
+class InvariantBroken(Exception):
     """An invariant does not hold."""
 
 
@@ -35,7 +35,7 @@ class Oracle:
     cluster: SimCluster
     trace: list[str] = field(default_factory=list)
     # The first thing that must not be.
-    violation: Broken | None = None
+    violation: InvariantBroken | None = None
     # The uids of jobs that are over and go by themselves some time after it.
     expiring: set[str] = field(default_factory=set)
     _revision: int = 0
@@ -69,7 +69,7 @@ class Oracle:
         """
         try:
             self._record(batch)
-        except Broken as error:
+        except InvariantBroken as error:
             self.violation = self.violation or error
 
     def _record(self, batch: tuple[Record, ...]) -> None:
@@ -78,7 +78,7 @@ class Oracle:
             status = obj.get("status") or {}
             self.say(f"{record.revision} {record.op} {record.key} {status.get('phase', '')}")
             if record.revision <= self._revision:
-                raise Broken(f"I2: revision {record.revision} came after {self._revision}")
+                raise InvariantBroken(f"I2: revision {record.revision} came after {self._revision}")
             self._revision = record.revision
             if record.op is Op.DELETE:
                 for index in (self.objects, self._jobs, self._pods):
@@ -106,7 +106,7 @@ class Oracle:
         for folder in ledger[self._executed :]:
             self.say(f"execute {folder}")
             if folder in self._ran:
-                raise Broken(f"I4: {folder} was executed twice")
+                raise InvariantBroken(f"I4: {folder} was executed twice")
             self._ran.add(folder)
             self._check_gang(folder)
         if len(ledger) > self._executed:
@@ -124,14 +124,14 @@ class Oracle:
         mates = [mate for mate in self._mates[str(owner["uid"])].values() if _attempt(mate) >= attempt]
         size = int(annotations_of(pod).get(well_known_labels.GANG_SIZE, 1))
         if len({_place(mate) for mate in mates}) < size:
-            raise Broken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
+            raise InvariantBroken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
 
     def _check_final(self, obj: Object) -> None:
         """I6: terminal is terminal, with exit codes and times."""
         status = obj.get("status") or {}
         uid = uid_of(obj)
         if uid in self._final and self._final[uid] != _ending(status):
-            raise Broken(f"I6: {obj['kind']} {name_of(obj)} was {self._final[uid]}, is {_ending(status)}")
+            raise InvariantBroken(f"I6: {obj['kind']} {name_of(obj)} was {self._final[uid]}, is {_ending(status)}")
         if status.get("phase") in FINAL:
             self._final[uid] = _ending(status)
 
@@ -143,7 +143,7 @@ class Oracle:
         counts = (int(status.get("backoffCount") or 0), int(status.get("attempt") or 0))
         previous = self._counts.get(uid_of(job), (0, 0))
         if counts < previous:
-            raise Broken(f"I7: the counters of {name_of(job)} fell from {previous} to {counts}")
+            raise InvariantBroken(f"I7: the counters of {name_of(job)} fell from {previous} to {counts}")
         self._counts[uid_of(job)] = counts
         gang = self._gang(job)
         if gang.ttl_seconds is not None and status.get("phase") in FINAL:
@@ -152,13 +152,13 @@ class Oracle:
         resumes = int(status.get("resumes") or 0)
         tries = max(counts[0], counts[1] - resumes, self._failures(job, status, gang) - resumes)
         if tries > limit:
-            raise Broken(f"I7: {name_of(job)} restarted {tries} times, allowed are {limit}")
+            raise InvariantBroken(f"I7: {name_of(job)} restarted {tries} times, allowed are {limit}")
         mine = set((status.get("ports") or {}).values())
         for other in self.jobs():
             other_status = other.get("status") or {}
             is_live = other_status.get("phase") not in FINAL and uid_of(other) != uid_of(job)
             if is_live and status.get("phase") not in FINAL and mine & set((other_status.get("ports") or {}).values()):
-                raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
+                raise InvariantBroken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
 
     def _failures(self, job: Object, status: dict[str, Any], gang: Gang) -> int:
         """Return how many pods of one replica failed and were followed by another; the most of any replica.
@@ -202,24 +202,24 @@ class Oracle:
         begun, boot = self._moments[uid, since]
         passed = self.cluster.sim.clock.monotonic() - begun
         if passed < seconds - EARLY_SECONDS and boot == self.cluster.sim.processes.boot_id():
-            raise Broken(f"R13: {text} {passed:.1f} seconds after the {since}, allowed are {seconds}")
+            raise InvariantBroken(f"R13: {text} {passed:.1f} seconds after the {since}, allowed are {seconds}")
 
     def _check_own(self, job: Object, status: dict[str, Any]) -> None:
         """A job tells of its own pods only, and succeeds only if one of them did."""
         pods = self._mates.get(uid_of(job), {})
         for record in (entry for task in status.get("tasks") or () for entry in task.get("replicas") or ()):
             if record.get("uid") and record["uid"] not in pods:
-                raise Broken(
+                raise InvariantBroken(
                     f"own: {name_of(job)} tells of pod {record['name']} {record['uid']}, which never was its own"
                 )
         has_success = any((pod.get("status") or {}).get("phase") == "Succeeded" for pod in pods.values())
         if status.get("phase") == "Succeeded" and not has_success:
-            raise Broken(f"own: {name_of(job)} has succeeded, and none of its pods has")
+            raise InvariantBroken(f"own: {name_of(job)} has succeeded, and none of its pods has")
 
     def _check_event(self, event: Object) -> None:
         about, reason = event["involvedObject"], event["reason"]
         if about["kind"].endswith("Job") and reason in ONCE and event.get("count", 1) > 1:
-            raise Broken(f"event {reason} of {about['name']} was told {event['count']} times")
+            raise InvariantBroken(f"event {reason} of {about['name']} was told {event['count']} times")
         if reason == "Expired" and (about.get("uid"), "end") in self._moments:
             self._check_passed(about["uid"], "end", self._ttls.get(about["uid"], 0), f"{about['name']} was deleted")
 
@@ -234,7 +234,7 @@ class Oracle:
             place = _place(pod)
             places = running.setdefault(str(owner["uid"]), {})
             if place in places:
-                raise Broken(f"two tries of {name_of(pod)} run at once")
+                raise InvariantBroken(f"two tries of {name_of(pod)} run at once")
             places[place] = _attempt(pod)
         for job in self.jobs():
             tries = running.get(uid_of(job), {})
@@ -243,7 +243,7 @@ class Oracle:
             watchers = self._gang(job).observer_roles
             attempts = {attempt for place, attempt in tries.items() if place.rpartition("-")[0] not in watchers}
             if len(attempts) > 1:
-                raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
+                raise InvariantBroken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
 
     def _gang(self, job: Object) -> Gang:
         """Give a job without its framework."""
@@ -275,16 +275,16 @@ class Oracle:
         running = {uid_of(pod) for pod in self.pods() if (pod.get("status") or {}).get("phase") == "Running"}
         live = {folder.parts[-4] for folder in self.cluster.sim.processes.running()}
         if live != running:
-            raise Broken(f"I5: processes of {sorted(live)}, pods running {sorted(running)}")
+            raise InvariantBroken(f"I5: processes of {sorted(live)}, pods running {sorted(running)}")
         owners = {uid_of(obj) for obj in self.objects.values()}
         for pod in self.pods():
             owner = controller_of(pod)
             if owner is not None and owner["uid"] not in owners:
-                raise Broken(f"I8: pod {name_of(pod)} outlived its {owner['kind']}")
+                raise InvariantBroken(f"I8: pod {name_of(pod)} outlived its {owner['kind']}")
         for job in self.jobs():
             phase = (job.get("status") or {}).get("phase")
             if phase not in (*FINAL, "Paused"):
-                raise Broken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
+                raise InvariantBroken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
 
     def cleaned_up(self) -> None:
         """Check that nothing of ended jobs is left that should not be."""
@@ -293,13 +293,17 @@ class Oracle:
                 continue
             stays = self._gang(job).ttl_seconds
             if stays is not None and self._seconds_since_end(job) > stays + GRACE_SECONDS:
-                raise Broken(f"expiry: {name_of(job)} is there although it may stay {stays} seconds after its end")
+                raise InvariantBroken(
+                    f"expiry: {name_of(job)} is there although it may stay {stays} seconds after its end"
+                )
             policy = self._gang(job).clean_up
             for pod in self.pods():
                 is_mine = (controller_of(pod) or {}).get("uid") == uid_of(job)
                 is_over = (pod.get("status") or {}).get("phase") in FINAL
                 if is_mine and (policy is CleanUp.ALL or (policy is CleanUp.UNFINISHED and not is_over)):
-                    raise Broken(f"clean-up: {name_of(pod)} is there after {name_of(job)}, whose policy is {policy}")
+                    raise InvariantBroken(
+                        f"clean-up: {name_of(pod)} is there after {name_of(job)}, whose policy is {policy}"
+                    )
 
     def _seconds_since_end(self, job: Object) -> float:
         return (self.cluster.clock.now() - from_wire(job["status"]["completionTime"])).total_seconds()

@@ -15,9 +15,9 @@ from paceline.errors import PacelineError
 from paceline.model import well_known_labels
 from paceline.sdk.client import copy_of
 from paceline.store.backend import Record, StoreLimits
-from paceline.testing.sim.backend import Fault, SimLog
+from paceline.testing.sim.backend import DiskFault, SimLog
 from paceline.testing.sim.cluster import SimCluster
-from paceline.testing.sim.invariants import FINAL, Broken, Oracle
+from paceline.testing.sim.invariants import FINAL, InvariantBroken, Oracle
 from paceline.testing.sim.jobs import a_job, is_resizable, where
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.network import Weather
@@ -70,7 +70,7 @@ class _WatchedLog(SimLog):
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class SimulationRun:
     """The people and the faults of one seed."""
 
     seed: int
@@ -150,10 +150,12 @@ class Run:
         self.oracle.executed()
         error = self.cluster.broken()
         if error is not None:
-            raise Broken(f"a component ended by itself: {error!r}") from error
+            raise InvariantBroken(f"a component ended by itself: {error!r}") from error
         store = self.cluster.store
         if store is not None and store.revision < self._acked_revision:
-            raise Broken(f"I1: revision {store.revision} is older than {self._acked_revision}, which was acknowledged")
+            raise InvariantBroken(
+                f"I1: revision {store.revision} is older than {self._acked_revision}, which was acknowledged"
+            )
 
     async def _pause(self) -> None:
         """Let a little happen: some turns, or some time."""
@@ -331,11 +333,11 @@ class Run:
             # A new cluster on a full disk cannot even begin, and says so; that is another test's.
             return
         self._happen("fill disk")
-        self.cluster.log.fail("append", *[Fault.FULL] * self.dice.randrange(1, 4))
+        self.cluster.log.fail("append", *[DiskFault.FULL] * self.dice.randrange(1, 4))
 
     async def _lose_answers(self) -> None:
         self._happen("lose the disk's answers")
-        self.cluster.log.fail("append", Fault.LOST_REPLY)
+        self.cluster.log.fail("append", DiskFault.LOST_REPLY)
 
     async def _lose_shim(self) -> None:
         running = tuple(self.cluster.sim.processes.running())
@@ -392,15 +394,15 @@ class Run:
         uids = {uid_of(job) for job in self.oracle.jobs()} | self.oracle.expiring
         for (_plural, name), uid in self.acked.items():
             if uid not in uids:
-                raise Broken(f"I1: job {name} was acknowledged and is gone")
+                raise InvariantBroken(f"I1: job {name} was acknowledged and is gone")
 
 
 def simulate(seed: int, events: int) -> Report:
     """Run one seed; Failed carries the broken invariant, the last of the trace and the command that shows it again."""
-    run: list[Run] = []
+    run: list[SimulationRun] = []
 
     async def main() -> Report:
-        run.append(Run(seed=seed))
+        run.append(SimulationRun(seed=seed))
         return await run[0].go(events)
 
     # Collected at its own moments, garbage would cost a tenth of the time, and run what finalizes it in between.

@@ -24,8 +24,8 @@ from paceline.kinds.registry import stem_of
 from paceline.store.backend import DEFAULTS, Op, Record, StoreLimits
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.cluster import ROOT, Component, SimCluster
-from paceline.testing.sim.crash_points import Crash, Site, Taps, Write
-from paceline.testing.sim.invariants import Broken, Oracle
+from paceline.testing.sim.crash_points import Crash, RecordedWrite, Site, Taps
+from paceline.testing.sim.invariants import InvariantBroken, Oracle
 from paceline.testing.sim.loop import SimLoop, run_simulated
 from paceline.testing.sim.processes import Course, Intent
 
@@ -58,7 +58,7 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CrashPlan:
     """Who is killed when, and for how long it is gone."""
 
     crashes: tuple[Crash, ...] = ()
@@ -97,12 +97,12 @@ class Outcome:
     files: Counter[str]
     # About what, reason and message: how often it was told.
     events: dict[tuple[str, str, str], int]
-    writes: tuple[Write, ...]
+    writes: tuple[RecordedWrite, ...]
     turns: int
     awaits: dict[Site, int]
     # The first write and the first turn after both components were up.
     first: dict[str, int]
-    plan: Plan
+    plan: CrashPlan
     done: tuple[Crash, ...]
     trace: tuple[str, ...]
 
@@ -125,7 +125,7 @@ class _Disk(SimLog):
 class Stage:
     """One life on one simulated cluster."""
 
-    def __init__(self, life: Life, plan: Plan) -> None:
+    def __init__(self, life: Life, plan: CrashPlan) -> None:
         self._life = life
         self._plan = plan
         self.taps = Taps(on_crash=self._fall, later=self._late, crashes=plan.crashes, together=plan.together)
@@ -201,7 +201,7 @@ class Stage:
                     await self._news.wait()
             except TimeoutError:
                 self._check()
-                raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {description}") from None
+                raise InvariantBroken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {description}") from None
             self._news.clear()
         self._check()
 
@@ -303,7 +303,7 @@ class Stage:
             while component in self._down or not (process := self._component(component)) or not process.ready.is_set():
                 self._check()
                 if asyncio.get_running_loop().time() > deadline:
-                    raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for {component} to come up")
+                    raise InvariantBroken(f"I13: waited {PATIENCE_SECONDS:.0f} s for {component} to come up")
                 await asyncio.sleep(0.05)
 
     async def _rest(self) -> None:
@@ -320,7 +320,7 @@ class Stage:
             raise self.oracle.violation
         error = None if self._down else self.cluster.broken()
         if error is not None:
-            raise Broken(f"a component ended by itself: {error!r}") from error
+            raise InvariantBroken(f"a component ended by itself: {error!r}") from error
 
     def _recorded(self, batch: tuple[Record, ...]) -> None:
         self.names.learn(batch)
@@ -330,7 +330,7 @@ class Stage:
             for record in batch:
                 if record.key.startswith("/core/pods/"):
                     self._pod_recorded(json.loads(record.value))
-        except Broken as error:
+        except InvariantBroken as error:
             self.oracle.violation = self.oracle.violation or error
         self._news.set()
 
@@ -344,7 +344,7 @@ class Stage:
         self._ends[self.names.plain(name_of(pod))] = f"{status.get('phase')} {codes}"
         address = status.get("podIP")
         if address and self._addresses.setdefault(uid_of(pod), address) != address:
-            raise Broken(f"the address of {name_of(pod)} was {self._addresses[uid_of(pod)]}, is {address}")
+            raise InvariantBroken(f"the address of {name_of(pod)} was {self._addresses[uid_of(pod)]}, is {address}")
 
     def _course(self, intent: Intent) -> Course:
         pod, container = intent["pod"], str(intent["container"])
@@ -432,10 +432,10 @@ class Names:
         return self.plain(value) if isinstance(value, str) else value
 
 
-UNBROKEN = Plan()
+UNBROKEN = CrashPlan()
 
 
-def live(life: Life, plan: Plan = UNBROKEN) -> Outcome:
+def live(life: Life, plan: CrashPlan = UNBROKEN) -> Outcome:
     """Live a life once; a broken invariant has the trace of the run among its notes."""
     stages: list[Stage] = []
 
@@ -445,7 +445,7 @@ def live(life: Life, plan: Plan = UNBROKEN) -> Outcome:
 
     try:
         return run_simulated(SEED, main())
-    except Broken as error:
+    except InvariantBroken as error:
         error.add_note("\n".join(stages[0].oracle.trace))
         raise
 

@@ -46,7 +46,7 @@ IMAGE = re.compile(
 )
 
 
-class Git(Value, frozen=True, kw_only=True):
+class GitValues(Value, frozen=True, kw_only=True):
     """A git repository, cloned over http or https."""
 
     url: Annotated[str, about("http or https URL of the repository.")]
@@ -55,7 +55,7 @@ class Git(Value, frozen=True, kw_only=True):
     secret: Annotated[str, about("Secret with username and password, for a private repository.")] = ""
 
 
-class Archive(Value, frozen=True, kw_only=True):
+class ArchiveValues(Value, frozen=True, kw_only=True):
     """An archive of a directory or script."""
 
     digest: Annotated[str, about("sha256: followed by the hex digest of the archive.")]
@@ -70,11 +70,11 @@ class Data(Value, frozen=True, kw_only=True):
     bucket: Annotated[str, about("URL of the bucket for TensorBoard, as s3://BUCKET/FOLDER.")] = ""
 
 
-class Values(Value, frozen=True, kw_only=True):
+class ModelTrainingValues(Value, frozen=True, kw_only=True):
     """Values for a training with your own code."""
 
-    git: Annotated[Git, about("Git repository with the code.")] | None = None
-    archive: Annotated[Archive, about("Archive with the code; `paceline train` creates it.")] | None = None
+    git: Annotated[GitValues, about("Git repository with the code.")] | None = None
+    archive: Annotated[ArchiveValues, about("Archive with the code; `paceline train` creates it.")] | None = None
     command: Annotated[str, about("Shell command that runs in the directory of the code.")] = ""
     framework: Annotated[str, about("tensorflow, keras, pytorch, python, or the name of an image.")] = "tensorflow"
     distributed: Annotated[bool, about("Whether several replicas train together.")] = False
@@ -90,12 +90,12 @@ class Values(Value, frozen=True, kw_only=True):
     )
 
 
-def check(values: Values, path: str) -> tuple[Fault, ...]:
+def check(values: ModelTrainingValues, path: str) -> tuple[Fault, ...]:
     """Return the broken rules between values."""
     return (*_check_code(values, path), *_check_settings(values, path))
 
 
-def _check_code(values: Values, path: str) -> Iterator[Fault]:
+def _check_code(values: ModelTrainingValues, path: str) -> Iterator[Fault]:
     if (values.git is None) == (values.archive is None):
         yield required(f"{path}.git", "set either git or archive")
     if values.git is not None:
@@ -105,7 +105,7 @@ def _check_code(values: Values, path: str) -> Iterator[Fault]:
         yield required(f"{path}.command", "set a command, such as python3 train.py")
 
 
-def _check_settings(values: Values, path: str) -> Iterator[Fault]:
+def _check_settings(values: ModelTrainingValues, path: str) -> Iterator[Fault]:
     if values.framework not in FRAMEWORKS and not IMAGE.fullmatch(values.framework):
         hint = f"use {', '.join(FRAMEWORKS)}, or the name of an image, such as example.org/team/trainer:1"
         yield invalid(f"{path}.framework", values.framework, hint)
@@ -129,13 +129,13 @@ def _check_log_dir(folder: str, path: str) -> Iterator[Fault]:
         yield invalid(path, folder, f"must be below {OUTPUT}, such as {OUTPUT}/training_logs; other files are not kept")
 
 
-def _kind(values: Values) -> tuple[str, str, str]:
+def _kind(values: ModelTrainingValues) -> tuple[str, str, str]:
     """Return the kind of the job, the name of the training container, and its image."""
     kind, container, image = FRAMEWORKS.get(values.framework, ("TensorFlowTrainingJob", "tensorflow", values.framework))
     return (kind, container, image) if values.distributed else (SINGLE, "worker", image)
 
 
-def expand(values: Values, release: Release) -> Rendered:
+def expand(values: ModelTrainingValues, release: Release) -> Rendered:
     """Return the job: every replica runs the command in the directory of the code."""
     kind, container, image = _kind(values)
     pod = {
@@ -176,7 +176,7 @@ def expand(values: Values, release: Release) -> Rendered:
     )
 
 
-def _env(values: Values) -> dict[str, str]:
+def _env(values: ModelTrainingValues) -> dict[str, str]:
     """Return the environment variables that code and images of the training service read."""
     env = {"GIT_URL": values.git.url} if values.git is not None else {}
     return env | ({"DEFAULT_REMOTE_VOLUME_PATH": INPUT} if values.data.claim or values.data.secret else {})
@@ -192,7 +192,7 @@ def _rules(kind: str) -> dict[str, Any]:
     return {"successPolicy": "AllWorkers"} if kind == "TensorFlowTrainingJob" else {}
 
 
-def _source(values: Values) -> dict[str, Any]:
+def _source(values: ModelTrainingValues) -> dict[str, Any]:
     if values.git is None:
         archive: Any = values.archive
         return {"archive": {"digest": archive.digest, "configMap": archive.config_map}}
@@ -206,13 +206,13 @@ def _claim() -> dict[str, Any]:
     return {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}}
 
 
-def _results(values: Values, release: Release, claim: str) -> str:
+def _results(values: ModelTrainingValues, release: Release, claim: str) -> str:
     if claim == release.claim:
         return f"claim {claim}, folder {release.job}; it is deleted with the application"
     return f"claim {claim}, folder {release.job}" if claim else f"{values.data.bucket or 'the bucket'}/{release.job}"
 
 
-def _boards(values: Values, release: Release, claim: str) -> dict[str, dict[str, Any]]:
+def _boards(values: ModelTrainingValues, release: Release, claim: str) -> dict[str, dict[str, Any]]:
     """Return a TensorBoard for all workers and, if the training is distributed, one per worker."""
     if not values.log_dir or not (claim or values.data.bucket):
         return {}
@@ -227,7 +227,7 @@ def _boards(values: Values, release: Release, claim: str) -> dict[str, dict[str,
     return boards
 
 
-def _board(values: Values, claim: str, folders: list[str]) -> dict[str, Any]:
+def _board(values: ModelTrainingValues, claim: str, folders: list[str]) -> dict[str, Any]:
     if claim:
         return {"logDir": {"pvc": [{"name": claim, "subPath": folders}]}, "idleSeconds": 0}
     bucket = values.data.bucket.rstrip("/").replace("oss://", "s3://", 1)
@@ -251,7 +251,7 @@ TEMPLATE = Template(
     version="0.1.0",
     description="Your own code from git or a local directory, with input and output",
     readme=README,
-    values=Values,
+    values=ModelTrainingValues,
     check=check,
     expand=expand,
     without_gpu="gpus=0",

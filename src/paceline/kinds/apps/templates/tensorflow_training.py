@@ -45,7 +45,7 @@ PORT_NAME = "tfjob-port"
 FLAGS = {"epochs": "--epochs", "batchsize": "--batch_size", "learningrate": "--lr"}
 
 
-class Worker(Value, frozen=True, kw_only=True):
+class WorkerValues(Value, frozen=True, kw_only=True):
     """The replicas that train."""
 
     number: Annotated[int, Meta(ge=1, le=MAX_REPLICAS), about("Number of workers.")] = 2
@@ -114,10 +114,10 @@ class Persistence(Value, frozen=True, kw_only=True):
     pvc: Annotated[Pvc, about("The claim that is created for the application.")] = msgspec.field(default_factory=Pvc)
 
 
-class Values(Value, frozen=True, kw_only=True):
+class TensorFlowTrainingValues(Value, frozen=True, kw_only=True):
     """Values for distributed TensorFlow training."""
 
-    worker: Annotated[Worker, about("The replicas that train.")] = msgspec.field(default_factory=Worker)
+    worker: Annotated[WorkerValues, about("The replicas that train.")] = msgspec.field(default_factory=WorkerValues)
     ps: Annotated[Ps, about("The replicas that hold the parameters.")] = msgspec.field(default_factory=Ps)
     hyperparams: Annotated[Hyperparams, about("Hyperparameters of the trainer.")] = msgspec.field(
         default_factory=Hyperparams
@@ -136,12 +136,12 @@ class Values(Value, frozen=True, kw_only=True):
     command: Annotated[Words, about("Command of your own trainer, instead of a bundled one.")] = ()
 
 
-def check(values: Values, path: str) -> tuple[Fault, ...]:
+def check(values: TensorFlowTrainingValues, path: str) -> tuple[Fault, ...]:
     """Return the broken rules between values."""
     return tuple(_check(values, path))
 
 
-def _check(values: Values, path: str) -> Iterator[Fault]:
+def _check(values: TensorFlowTrainingValues, path: str) -> Iterator[Fault]:
     top, nested = values.mount_path, values.persistence.mount_path
     if top is not None and nested is not None and top != nested:
         hint = f"it conflicts with mountPath, {top!r}, which has the same meaning; remove one of them"
@@ -164,13 +164,13 @@ def _check(values: Values, path: str) -> Iterator[Fault]:
             yield invalid(f"{path}.hyperparams.{name}", value, "must be a number")
 
 
-def expand(values: Values, release: Release) -> Rendered:
+def expand(values: TensorFlowTrainingValues, release: Release) -> Rendered:
     """Return the job: workers and parameter servers that share one claim and know each other's addresses."""
     mount = values.mount_path or values.persistence.mount_path or MOUNT_PATH
     hyperparameters = {name: as_text(value) for name in FLAGS if is_set(value := getattr(values.hyperparams, name))}
     folder = f"logs/{release.job}"
     flag = f"--logdir={mount.rstrip('/')}/{folder}"
-    roles: list[tuple[str, Worker | Ps]] = [("worker", values.worker)]
+    roles: list[tuple[str, WorkerValues | Ps]] = [("worker", values.worker)]
     roles += [("ps", values.ps)] if values.ps.number else []
     spec = {
         # The parameter servers never end; the training succeeds when all workers have.
@@ -197,7 +197,9 @@ def expand(values: Values, release: Release) -> Rendered:
     )
 
 
-def _pod(role: Worker | Ps, values: Values, *, release: Release, mount: str, flag: str) -> dict[str, Any]:
+def _pod(
+    role: WorkerValues | Ps, values: TensorFlowTrainingValues, *, release: Release, mount: str, flag: str
+) -> dict[str, Any]:
     # The embedded cluster runs no images, so the command has to be explicit.
     bundled = ["python3", f"{TRAINERS}/{values.trainer}.py"] if values.trainer else []
     command = list(values.command) or bundled
@@ -254,7 +256,7 @@ TEMPLATE = Template(
     version="0.1.0",
     description="Distributed TensorFlow with workers, parameter servers and TensorBoard",
     readme=README,
-    values=Values,
+    values=TensorFlowTrainingValues,
     check=check,
     expand=expand,
     without_gpu="worker.gpuCount=0",
