@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from paceline.cli.output.console import print_warning
+from paceline.cli.output.console import err, print_warning
 from paceline.errors import HostError
 from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_address, home_from
 from paceline.sdk.reader import Reader
@@ -111,3 +111,33 @@ def settings() -> Settings:
     from paceline.cluster.daemon import load_last_settings
 
     return load_last_settings(home_from(os.environ))
+
+
+def ensure_running(settings: Settings) -> None:
+    """Start the embedded cluster in the background if it is not running; raise Unreachable if it cannot start."""
+    # Imported here so that other commands do not load it.
+    from paceline.cluster.daemon import is_running, wait_ready
+
+    if is_running(settings):
+        with _host_error_as_unreachable():
+            wait_ready(settings)
+        return
+    err().line(f"No cluster is running; starting one in {settings.home}. To stop it: paceline down", "dim")
+    start(settings)
+
+
+def start(settings: Settings) -> None:
+    """Start the embedded cluster and wait until it is ready."""
+    from paceline.cluster.daemon import start_in_background
+
+    with _host_error_as_unreachable():
+        start_in_background(settings)
+
+
+@contextlib.contextmanager
+def _host_error_as_unreachable() -> Iterator[None]:
+    """Raise Unreachable in place of HostError: a cluster that does not start cannot be reached."""
+    try:
+        yield
+    except HostError as error:
+        raise Unreachable(str(error)) from error

@@ -26,10 +26,10 @@ Examples:
   paceline app template show tensorflow-training
   paceline app template render mnist tensorflow-training -f values.yaml""",
     commands={
-        "list": ("apps.releases:list_templates", "List the templates."),
-        "show": ("apps.releases:show_template", "Show a template: what it does, and its values with their defaults."),
+        "list": ("apps.templates:list_templates", "List the templates."),
+        "show": ("apps.templates:show_template", "Show a template: what it does, and its values with their defaults."),
         "render": (
-            "apps.releases:render_template",
+            "apps.templates:render_template",
             "Print the application that a template renders with the given values.",
         ),
     },
@@ -142,7 +142,7 @@ SECTIONS: Mapping[str, Mapping[str, Command]] = {
     },
     "Inspect jobs": {
         "get": ("jobs.get:get", "List jobs, or resources of any kind."),
-        "describe": ("jobs.describe:describe", "Show a job's replicas, conditions, events and failure."),
+        "describe": ("jobs.objects:describe", "Show a job's replicas, conditions, events and failure."),
         "logs": ("jobs.logs:logs", "Print or follow the logs of a job or pod."),
         "top": ("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
         "results": ("jobs.results:results", "List the output files of a job."),
@@ -157,7 +157,7 @@ SECTIONS: Mapping[str, Mapping[str, Command]] = {
         "resume": ("jobs.lifecycle:resume", "Resume a paused job."),
         "scale": ("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
         "exec": ("jobs.exec:execute", "Run a command in a container of a job or pod."),
-        "delete": ("jobs.delete:delete", "Delete jobs or other resources."),
+        "delete": ("jobs.objects:delete", "Delete jobs or other resources."),
     },
     "Start and stop the embedded cluster": {
         "up": ("cluster.up:up", "Start the embedded cluster."),

@@ -7,7 +7,6 @@ from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output import formats
-from paceline.cli.output.applications import diff_rows, history_rows, print_status
 from paceline.cli.output.console import err, out, print_hint
 from paceline.cli.output.table import table
 from paceline.cli.prompts import can_ask, confirm
@@ -75,6 +74,8 @@ def status(*, cluster: ClusterOptions, name: str) -> int:
     Example:
       paceline app status mnist
     """
+    from paceline.cli.output.applications import print_status
+
     with open_session(cluster) as session:
         print_status(session, app_named(session, name), to=out(), now=RealClock().now())
     return exit_codes.OK
@@ -94,6 +95,8 @@ def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
       paceline app history mnist
       paceline app diff mnist 1 2
     """
+    from paceline.cli.output.applications import history_rows
+
     with open_session(cluster) as session:
         revisions = app_named(session, name).revisions()
     if text := formats.as_text(formats.listed([revision.record for revision in revisions], is_one=False), output):
@@ -124,6 +127,8 @@ def diff(*, cluster: ClusterOptions, name: str, first: int | None, second: int |
     Example:
       paceline app diff mnist 1 2
     """
+    from paceline.cli.output.applications import diff_rows
+
     with open_session(cluster) as session:
         ref = app_named(session, name)
         revisions = ref.revisions()

@@ -6,9 +6,9 @@ from typing import TypedDict, Unpack
 import click
 
 from paceline.cli import exit_codes
+from paceline.cli.cluster_options import ensure_running, start
 from paceline.cli.cluster_options import settings as last_settings
 from paceline.cli.output.console import err, out, print_error, print_warning
-from paceline.cli.sessions import ensure_running, start
 from paceline.cluster.daemon import remember, running_pid
 from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings

@@ -1,4 +1,4 @@
-"""`paceline delete`: jobs and other objects."""
+"""`paceline describe` and `paceline delete`: jobs, applications and objects of any kind."""
 
 import click
 
@@ -6,11 +6,42 @@ from paceline.apimachinery.meta import name_of
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out, print_error, print_hint
+from paceline.cli.output.describe import describe_job, describe_other
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.resource_args import FoundObject, find, remove
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
+from paceline.host.clock import RealClock
+from paceline.sdk.apps.app import KIND as APP
+from paceline.sdk.apps.app import ref_of
 from paceline.sdk.job_summary import claims_of, is_running
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
+@with_cluster_options
+def describe(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+    r"""Show a job's replicas, conditions, events and failure.
+
+    \b
+    Examples:
+      paceline describe digits
+      paceline describe pod/digits-1a2b3-worker-0
+    """
+    now = RealClock().now()
+    with open_session(cluster) as session:
+        for number, target in enumerate(find(session, names)):
+            if number:
+                out().line()
+            if target.kind.is_job:
+                describe_job(session, session.ref(target.kind, target.object), target.object, to=out(), now=now)
+            elif target.kind == APP:
+                from paceline.cli.output.applications import print_status
+
+                print_status(session, ref_of(session.cluster, target.object), to=out(), now=now)
+            else:
+                describe_other(session, target.kind, target.object, to=out(), now=now)
+    return exit_codes.OK
 
 
 @click.command()
