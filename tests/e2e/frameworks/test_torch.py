@@ -70,7 +70,8 @@ def test_workers_train_what_a_parameter_server_holds(cluster: Embedded) -> None:
     (loss,) = re.findall(r"ps-0 +│ 200 steps of 2 workers  loss ([\d.]+)", said)
     firsts = re.findall(r"worker-(\d) │ step 1/100  loss ([\d.]+)", said)
     assert sorted(worker for worker, _ in firsts) == ["0", "1"]
-    assert float(loss) < min(float(first) for _, first in firsts) / 4
+    # The worker that comes later begins with what the other one has learned meanwhile.
+    assert float(loss) < max(float(first) for _, first in firsts) / 4
     mine = "-ltensorstack.dev/owner-name=parameter-server"
     pods = json.loads(cluster.kubectl("get", "pods", mine, "-o", "json").out)["items"]
     leads = {each["metadata"]["labels"].get("job-role"): each["metadata"]["name"] for each in pods}

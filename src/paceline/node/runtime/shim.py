@@ -38,8 +38,9 @@ NO_BINDS = {"folder": "", "may_mount": False}
 CHUNK = 256 * 1024
 # An unfinished line is written after this long, so that progress bars move.
 HOLD_SECONDS = 0.5
-# How long a start may take before the agent is told that the container runs all the same.
-START_SECONDS = 2.0
+# How long a start may take before the agent is told that the container runs all the same, and how long a program may be
+# called like a launcher before it is taken for the container's own.
+START_SECONDS, LAUNCHER_SECONDS = 10.0, 2.0
 # The shim polls for the program while bubblewrap sets up the sandbox: every 2 ms at first, then less often the longer
 # this takes. On a busy machine, hundreds of shims that poll all the time would slow the starts down further.
 POLL_SECONDS, MAX_POLL_SECONDS, POLL_PART = 0.002, 0.1, 0.125
@@ -355,7 +356,8 @@ class ContainerSupervisor:
             file = os.open(f"/proc/{child}/comm", os.O_RDONLY | os.O_CLOEXEC)
             name = os.read(file, 64).strip()
             os.close(file)
-            return 0 if name in LAUNCHERS and time.monotonic() < self._deadline else child
+            is_launcher = name in LAUNCHERS and time.monotonic() < self._deadline - START_SECONDS + LAUNCHER_SECONDS
+            return 0 if is_launcher else child
         return 0
 
     def _first_child(self) -> int:
