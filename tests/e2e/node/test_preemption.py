@@ -74,7 +74,7 @@ def test_x14_a_running_job_gives_way_to_a_more_important_one_and_runs_again(clus
     assert (now["phase"], now["attempt"], now["backoffCount"], now.get("failure")) == ("Pending", 1, 0, None)
     for victim in victims:
         assert told(cluster, victim["metadata"]["name"], "Preempted").startswith("Preempted by pod ")
-    assert "no restart is counted" in told(cluster, "modest", "Preempted")
+    assert "this does not count as a restart" in told(cluster, "modest", "Preempted")
     assert "asked to stop" in cluster.paceline("logs", "modest").out
     assert cluster.paceline("delete", "rush").code == 0
     again = becomes(cluster, "modest", "Running")
