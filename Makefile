@@ -2,18 +2,21 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unprivileged soak simulation check fmt lock bench up kube reference charts recordings conformance node realjob traffic
+.PHONY: help setup demo unit test test-all unprivileged soak simulation check fmt lock bench up kube reference charts recordings conformance node realjob traffic
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
 # Stolen work: the last tests are the longest ones, and both workers should have some.
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
-# A real kube-apiserver, kubectl, Helm, PyTorch, TensorFlow, XGBoost, DeepSpeed, Open MPI, TensorBoard and JupyterLab, so that no test has to be skipped; one order of sets, so that seeds repeat.
-FOR_TESTS := found=$$(tools/setup tests) && eval "$$found" && export PYTHONHASHSEED=0
+UNIT := tests/unit tests/contract tests/docs tests/test_architecture.py tests/test_house.py tests/test_wheel.py
+# `found` says where tools/setup has put the programs and environments; one order of sets, so that seeds repeat.
+FOR_UNIT := found=$$(tools/setup unit) && eval "$$found" && export PYTHONHASHSEED=0
+FOR_TEST := found=$$(tools/setup test) && eval "$$found" && export PYTHONHASHSEED=0
+FOR_TEST_ALL := found=$$(tools/setup test-all) && eval "$$found" && export PYTHONHASHSEED=0
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: .venv/bin/paceline and bubblewrap
 	@tools/setup
@@ -21,14 +24,20 @@ setup: ## install what is missing: .venv/bin/paceline and bubblewrap
 demo: setup ## train a real two-worker PyTorch job on this machine
 	@tools/demo
 
-test: check ## every test, from nothing (the first run builds a kube-apiserver: minutes)
-	@$(FOR_TESTS); $(PYTEST) $(ARGS)
+unit: setup ## the tests that need nothing but Python
+	@$(FOR_UNIT); $(PYTEST) -m 'not slow' $(UNIT) $(ARGS)
+
+test: setup ## all tests but the slow ones; with kubectl and PyTorch, which the first run fetches
+	@$(FOR_TEST); $(PYTEST) -m 'not slow' $(ARGS)
+
+test-all: check ## the slow tests: every framework, a real kube-apiserver (built by the first run), long simulations
+	@$(FOR_TEST_ALL); $(PYTEST) -m slow $(ARGS)
 
 unprivileged: setup ## the conformance list as a user without privileges (root only makes that user)
-	@$(FOR_TESTS); tools/unprivileged .venv/bin/pytest -p no:cacheprovider tests/conformance $(ARGS)
+	@$(FOR_TEST_ALL); tools/unprivileged .venv/bin/pytest -p no:cacheprovider tests/conformance $(ARGS)
 
 soak: setup ## the long tests, with full counts
-	@$(FOR_TESTS); $(PYTEST) -m soak $(ARGS)
+	@$(FOR_TEST_ALL); $(PYTEST) -m soak $(ARGS)
 
 # Nothing but computing: more workers than cores would only take turns.
 simulation: setup ## the simulation alone, with ten times as many seeds as in `make test`
@@ -86,4 +95,4 @@ conformance: setup ## take tests/conformance/recorded anew from a real kubelet (
 	@.venv/bin/python -m tests.conformance.record $(ARGS)
 
 traffic: setup ## take tests/differential/traffic anew from a real kube-apiserver (ARGS="helm kr8s": only these)
-	@$(FOR_TESTS); .venv/bin/python -m tests.differential.record $(ARGS)
+	@$(FOR_TEST_ALL); .venv/bin/python -m tests.differential.record $(ARGS)

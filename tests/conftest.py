@@ -1,7 +1,7 @@
 """Settings that hold for every test.
 
 In     the collected tests and their reports.
-Out    the time limit of e2e tests, a failing run where CI skips a test, sockets that stay here.
+Out    the tier and the time limit of each test, a table of suites, a failing run where CI skips a test.
 Never  fixtures of one folder: they live in that folder's conftest or in paceline.testing.
 """
 
@@ -9,6 +9,7 @@ import gc
 import ipaddress
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,8 @@ from paceline.host.effects import GC_THRESHOLD
 
 TESTS = Path(__file__).parent
 E2E_SECONDS = 300
+# Suites that need more than Python, PyTorch and kubectl: `make test-all` runs them.
+SLOW_SUITES = ("clients", "differential", "kube")
 IN_CI = os.environ.get("CI") == "true"
 
 
@@ -26,11 +29,15 @@ def pytest_configure(config):
     hypothesis.settings.register_profile("ours", deadline=None)
     hypothesis.settings.load_profile("ours")
     config.pluginmanager.register(SkippedTests(), "skipped-tests")
+    config.pluginmanager.register(SuiteTable(), "suite-table")
     sys.addaudithook(stay_on_this_machine)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
+        if suite_of(item.nodeid) in SLOW_SUITES or item.get_closest_marker("kube"):
+            item.add_marker("slow")
         if item.path.is_relative_to(TESTS / "e2e"):
             item.add_marker("e2e")
             if item.get_closest_marker("timeout") is None:
@@ -73,6 +80,32 @@ class SkippedTests:
             terminalreporter.section("a skipped test is a failure in CI", red=True)
             for nodeid, reason in sorted(self.reasons.items()):
                 terminalreporter.line(f"{nodeid}: {reason}")
+
+
+class SuiteTable:
+    """Prints how many tests each suite has run and how long its workers were busy with them."""
+
+    def __init__(self):
+        self.tests = Counter()
+        self.seconds = Counter()
+
+    def pytest_runtest_logreport(self, report):
+        suite = suite_of(report.nodeid)
+        self.seconds[suite] += report.duration
+        if report.when == "call":
+            self.tests[suite] += 1
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if len(self.tests) > 1:
+            terminalreporter.section("suites")
+            for suite, seconds in self.seconds.most_common():
+                terminalreporter.line(f"{suite:20} {self.tests[suite]:6} tests {seconds:8.0f} worker seconds")
+
+
+def suite_of(nodeid):
+    """Return the folder of a test below tests/, with its theme for e2e; "house" for the files at the top."""
+    _, *folders = nodeid.partition("::")[0].split("/")[:-1]
+    return "/".join(folders[: 2 if folders[0] == "e2e" else 1]) if folders else "house"
 
 
 def reason_of(report):

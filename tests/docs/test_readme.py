@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-VERBS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def test_a_newcomer_types_two_commands():
@@ -21,14 +21,14 @@ def test_a_newcomer_types_two_commands():
 
 def test_every_verb_that_the_documents_name_exists():
     documents = (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md"))
-    named = {verb for path in documents for verb in re.findall(r"\bmake ([a-z]+)`", path.read_text())}
+    named = {verb for path in documents for verb in re.findall(r"\bmake ([a-z-]+)`", path.read_text())}
     assert named
 
     assert named - VERBS == set()
 
 
 def test_ci_runs_the_readmes_own_test_command():
-    assert re.search(r"^CI=true exec make test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert (ROOT / ".ci" / "run").read_text().endswith("\nexport CI=true\nmake test\nmake test-all\n")
 
 
 def test_every_link_leads_to_a_file():

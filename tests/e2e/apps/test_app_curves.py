@@ -16,7 +16,7 @@ from paceline.testing.embedded import Embedded, embedded, paceline_command, wait
 from tests.e2e.support.api_caller import own_loopback
 from tests.e2e.support.frameworks import environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.slow]
 IMAGE = "tensorboard:test"
 # Nobody but this machine reaches them, and no other process of these tests uses them.
 HERE, BESIDE = own_loopback(3), own_loopback(4)

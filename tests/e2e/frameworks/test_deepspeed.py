@@ -9,6 +9,8 @@ import pytest
 from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.support.frameworks import environment, filled
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "07-launched"
 LINE = r"rank (\d) of 2: y = ([\d.-]+) x \+ ([\d.-]+)"
 SECONDS = 280.0

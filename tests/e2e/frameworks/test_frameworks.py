@@ -9,6 +9,8 @@ from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.support.frameworks import environment
 from tests.e2e.support.shell_pods import run_pod, shell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Embedded]:

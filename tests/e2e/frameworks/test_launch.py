@@ -12,6 +12,8 @@ import pytest
 from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.support.frameworks import folder_of
 
+pytestmark = pytest.mark.slow
+
 KINDS = Path(__file__).parents[3] / "examples" / "03-kinds"
 RANK = r"rank (\d) of 6 on (\S+): (\d+)"
 HOSTS = "$(cut -d' ' -f1 /t9k/hostfile | paste -sd,)"

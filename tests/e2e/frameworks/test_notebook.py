@@ -23,6 +23,8 @@ from tests.e2e.support.kubectl_folder import kubectl_folder
 from tests.e2e.support.manifests import claim, pytorch
 from tests.e2e.support.shell_pods import create, show
 
+pytestmark = pytest.mark.slow
+
 MOUNT = [{"name": "work", "mountPath": "/t9k/mnt"}]
 VOLUMES = [{"name": "work", "persistentVolumeClaim": {"claimName": "work"}}]
 BASE = "/t9k/notebooks/projects/default/name/desk"

@@ -18,6 +18,8 @@ from tests.e2e.support.frameworks import condition, curve, environment, folder_o
 from tests.e2e.support.manifests import claim, pytorch
 from tests.e2e.support.shell_pods import create, show
 
+pytestmark = pytest.mark.slow
+
 CURVE = (Path(__file__).parents[1] / "jobs" / "curve.py").read_text()
 IMAGE = "tensorboard:test"
 DATA = {

@@ -10,6 +10,8 @@ from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.support.frameworks import curve, environment, filled, reaches, status
 from tests.e2e.support.shell_pods import show
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "05-tensorflow"
 # A model that guesses reads one digit in ten right; these end above 0.95.
 GOOD_ACCURACY = 0.9

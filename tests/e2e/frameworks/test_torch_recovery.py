@@ -9,7 +9,7 @@ from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.support.frameworks import environment
 from tests.e2e.support.torch_gates import PATIENCE_SECONDS, STEPS, Training, begin, kill, losses
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")

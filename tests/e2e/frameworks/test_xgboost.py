@@ -10,6 +10,8 @@ import pytest
 from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.support.frameworks import environment, filled, status
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "06-xgboost"
 
 

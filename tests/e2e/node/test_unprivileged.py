@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 # Where privileges could matter most; `make unprivileged` asks for the whole list.
 TOPICS = "phases or exits or init or stopping or env or volumes or limits"

@@ -19,6 +19,8 @@ from tests.e2e.support.clock_shim import Shift, build_shift
 from tests.e2e.support.manifests import generic
 from tests.e2e.support.shell_pods import assert_no_bugs, create, make_pod, phase, run_pod, shell, show
 
+pytestmark = pytest.mark.slow
+
 HOUR, DAY = 3600, 86400
 JUMPS = {
     "2 hours ahead": 2 * HOUR,

@@ -76,7 +76,7 @@ class Shift:
 def build_shift(folder: Path) -> Shift:
     """Compile the library; the clock is right at first."""
     compiler = shutil.which("cc")
-    assert compiler is not None, "needs a C compiler; `tools/setup tests` brings one"
+    assert compiler is not None, "needs a C compiler; `tools/setup test-all` brings one"
     source, library, file = folder / "shift.c", folder / "shift.so", folder / "shift"
     source.write_text(SOURCE)
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", str(library), str(source)], check=True)

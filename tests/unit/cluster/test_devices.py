@@ -30,6 +30,7 @@ int nvmlDeviceGetMinorNumber(long *handle, unsigned *minor) { *minor = 4000 + *h
 
 @pytest.fixture
 def nvml(tmp_path):
+    """Build a library that answers as NVIDIA's does; only `make test-all` brings the compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler")
@@ -56,6 +57,7 @@ def test_without_the_library_there_are_no_gpus():
     assert declared() == ()
 
 
+@pytest.mark.slow
 def test_the_library_counts_gpus_and_names_them(nvml):
     (gpus,) = find_device_pools((), load=nvml())
 
@@ -63,16 +65,19 @@ def test_the_library_counts_gpus_and_names_them(nvml):
     assert gpus.devices == (Device(number=0, name="GPU-0"), Device(number=1, name="GPU-1"))
 
 
+@pytest.mark.slow
 def test_a_gpu_that_does_not_answer_is_given_to_nobody(nvml):
     (gpus,) = find_device_pools((), load=nvml(broken=0))
 
     assert [device.number for device in gpus.devices] == [1]
 
 
+@pytest.mark.slow
 def test_a_library_without_a_driver_is_as_good_as_none(nvml):
     assert find_device_pools((), load=nvml(init=9)) == ()
 
 
+@pytest.mark.slow
 def test_what_is_declared_stands_instead_of_what_is_found(nvml):
     (gpus,) = find_device_pools((("nvidia.com/gpu", "1"),), load=nvml())
 
