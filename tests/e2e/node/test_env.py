@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paceline.testing.embedded import Embedded, wait_until
-from tests.e2e.support.shell_pods import create, ended, make_pod, phase, run_pod, shell, show, told, waits_for
+from tests.e2e.support.shell_pods import create, make_pod, phase, run_pod, shell, told, waits_for
 
 
 def env(**values: Any) -> list[dict[str, Any]]:
@@ -16,71 +16,11 @@ def env(**values: Any) -> list[dict[str, Any]]:
     ]
 
 
-def field(path: str) -> dict[str, Any]:
-    return {"fieldRef": {"fieldPath": path}}
-
-
-def resource(name: str, divisor: str = "1") -> dict[str, Any]:
-    return {"resourceFieldRef": {"resource": name, "divisor": divisor}}
-
-
 @pytest.fixture(scope="module", autouse=True)
 def sources(cluster: Embedded) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"token": "t0p"}}
     data = {"lr": "0.1", "dotted.name-x": "odd"}
     create(cluster, secret, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}, "data": data})
-
-
-def test_a_pod_is_told_about_itself(cluster: Embedded) -> None:
-    told_of = env(
-        NAME=field("metadata.name"),
-        SPACE=field("metadata.namespace"),
-        LABEL=field("metadata.labels['app.example/part']"),
-        NOTE=field("metadata.annotations['why']"),
-        NONE=field("metadata.labels['absent']"),
-        ACCOUNT=field("spec.serviceAccountName"),
-    )
-    said = run_pod(
-        cluster,
-        "self",
-        shell('echo "$NAME $SPACE $LABEL $NOTE [$NONE] $ACCOUNT"', env=told_of),
-        metadata={"labels": {"app.example/part": "main"}, "annotations": {"why": "test"}},
-    )
-
-    assert said == ["self default main test [] default"]
-
-
-def test_a_pod_is_told_where_it_is(cluster: Embedded) -> None:
-    told_of = env(IP=field("status.podIP"), IPS=field("status.podIPs"), NODE=field("spec.nodeName"))
-    said = run_pod(cluster, "where", shell('echo "$IP $IPS $NODE $(hostname)"', env=told_of))
-    found = show(cluster, "pod", "where")
-
-    address = found["status"]["podIP"]
-    assert said == [f"{address} {address} {found['spec']['nodeName']} where"]
-
-
-def test_a_container_is_told_what_it_may_use(cluster: Embedded) -> None:
-    told_of = env(
-        CPU=resource("limits.cpu"),
-        MILLI=resource("limits.cpu", "1m"),
-        MEMORY=resource("limits.memory"),
-        MEBI=resource("requests.memory", "1Mi"),
-        NONE=resource("requests.ephemeral-storage"),
-    )
-    main = shell(
-        "echo $CPU $MILLI $MEMORY $MEBI $NONE",
-        env=told_of,
-        resources={"limits": {"cpu": "1500m", "memory": "64Mi"}, "requests": {"cpu": "10m", "memory": "33M"}},
-    )
-
-    assert run_pod(cluster, "amounts", main) == [f"2 1500 {64 * 2**20} 32 0"]
-
-
-def test_a_container_without_limits_is_told_what_the_machine_has(cluster: Embedded) -> None:
-    main = shell("echo $CPU; nproc --all", env=env(CPU=resource("limits.cpu")))
-    told_of, has = run_pod(cluster, "unlimited", main)
-
-    assert 1 <= int(told_of) <= int(has)
 
 
 def test_values_come_from_config_maps_and_secrets(cluster: Embedded) -> None:
@@ -97,59 +37,6 @@ def test_values_come_from_config_maps_and_secrets(cluster: Embedded) -> None:
     described = [run("describe", "pod/values").out for run in (cluster.paceline, cluster.kubectl)]
     assert {"keys" in each for each in described} == {True}
     assert {"t0p" in each for each in described} == {False}
-
-
-def test_whole_config_maps_become_variables(cluster: Embedded) -> None:
-    blocks = [
-        {"configMapRef": {"name": "conf"}},
-        {"prefix": "S_", "secretRef": {"name": "keys"}},
-        {"configMapRef": {"name": "absent", "optional": True}},
-    ]
-    code = "import os; print([os.environ.get(x) for x in ('lr', 'dotted.name-x', 'S_token')])"
-    main = {"name": "main", "image": "python:3.11", "command": ["python", "-c", code], "envFrom": blocks}
-
-    assert run_pod(cluster, "blocks", main) == ["['0.1', 'odd', 't0p']"]
-    assert run_pod(cluster, "blocks-own", {**main, "env": env(lr="mine")}) == ["['mine', 'odd', 't0p']"]
-
-
-@pytest.mark.parametrize(
-    ("wire", "said"),
-    [
-        ({"configMapKeyRef": {"name": "absent", "key": "x"}}, 'configmap "absent" not found'),
-        ({"secretKeyRef": {"name": "keys", "key": "x"}}, "couldn't find key x in Secret default/keys"),
-        ({"configMapKeyRef": {"name": "conf", "key": "x"}}, "couldn't find key x in ConfigMap default/conf"),
-    ],
-)
-def test_a_value_that_is_not_there_keeps_the_container_waiting(
-    cluster: Embedded, wire: dict[str, Any], said: str
-) -> None:
-    name = f"lacks-{len(said)}"
-    make_pod(cluster, name, shell("true", env=env(X=wire)))
-
-    assert waits_for(cluster, name, "CreateContainerConfigError") == said
-    assert told(cluster, name, "Failed") == f"Error: {said}"
-    cluster.kubectl("delete", "pod", name, "--wait=false")
-
-
-def test_a_container_starts_once_its_config_map_is_there(cluster: Embedded) -> None:
-    make_pod(cluster, "later", shell("echo $X", env=env(X={"configMapKeyRef": {"name": "later", "key": "x"}})))
-    waits_for(cluster, "later", "CreateContainerConfigError")
-    create(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"x": "now"}})
-
-    assert ended(cluster, "later") == "Succeeded"
-    assert cluster.kubectl("logs", "later").out == "now\n"
-
-
-def test_references_are_replaced_in_order_in_variables_command_and_arguments(cluster: Embedded) -> None:
-    main = {
-        "name": "main",
-        "image": "python:3.11",
-        "command": ["echo", "$(FIRST)"],
-        "args": ["$(SECOND)", "$$(FIRST)", "$(UNKNOWN)", "$FIRST", "$(THIRD)"],
-        "env": env(THIRD="$(SECOND)", FIRST="1", SECOND="$(FIRST)2"),
-    }
-
-    assert run_pod(cluster, "refers", main) == ["1 12 $(FIRST) $(UNKNOWN) $FIRST $(SECOND)"]
 
 
 def test_a_container_runs_where_it_wants_and_the_folder_is_made(cluster: Embedded) -> None:

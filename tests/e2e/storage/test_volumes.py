@@ -8,7 +8,7 @@ import pytest
 
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.manifests import generic
-from tests.e2e.support.shell_pods import create, ended, lacks, make_pod, phase, run_pod, shell, show, told, waits_for
+from tests.e2e.support.shell_pods import create, lacks, make_pod, phase, run_pod, shell, show, told
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 ROOM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -188,38 +188,6 @@ def test_a_place_of_the_machine_is_seen(cluster: Embedded, tmp_path: Path, kind:
     assert run_pod(cluster, f"host-{made}-{len(kind)}", shell(script, **at("/h")), volumes=volumes) == ["there"]
 
 
-@pytest.mark.parametrize(("kind", "said"), [("Directory", "directory"), ("File", "file"), ("Socket", "socket file")])
-def test_a_place_of_the_machine_that_is_not_there_is_waited_for(
-    cluster: Embedded, tmp_path: Path, kind: str, said: str
-) -> None:
-    name = f"nothing-{kind.lower()}"
-    make_pod(
-        cluster, name, shell("true", **at("/h")), volumes=vol(hostPath={"path": str(tmp_path / "no"), "type": kind})
-    )
-
-    why = f"hostPath type check failed: {tmp_path / 'no'} is not a {said}"
-    why = f'MountVolume.SetUp failed for volume "v" : {why}'
-    assert lacks(cluster, name, "FailedMount") == why
-    assert told(cluster, name, "FailedMount") == why
-    cluster.kubectl("delete", "pod", name, "--wait=false")
-
-
-def test_what_is_to_be_made_on_the_machine_is_made(cluster: Embedded, tmp_path: Path) -> None:
-    for kind in ("DirectoryOrCreate", "FileOrCreate"):
-        volumes = vol(hostPath={"path": str(tmp_path / kind), "type": kind})
-        run_pod(cluster, kind.lower(), shell("test -e /h", **at("/h")), volumes=volumes)
-
-    assert (tmp_path / "DirectoryOrCreate").is_dir()
-    assert (tmp_path / "FileOrCreate").is_file()
-
-
-def test_scratch_space_is_shared_by_all_containers_and_outlives_each(cluster: Embedded) -> None:
-    first = shell("echo 1 > /s/x", name="first", **at("/s"))
-    said = run_pod(cluster, "scratch", shell("cat /s/x", **at("/s")), initContainers=[first], volumes=vol(emptyDir={}))
-
-    assert said == ["1"]
-
-
 def test_memory_is_shared_by_all_containers_of_a_pod(cluster: Embedded) -> None:
     writer = shell("echo 1 > /m/x; sleep 1", name="writer", **at("/m"))
     reader = shell("until cat /m/x 2>/dev/null; do sleep 0.05; done; stat -f -c %T /m", **at("/m"))
@@ -240,74 +208,6 @@ def test_memory_is_as_large_as_asked_for_and_shared_memory_too(cluster: Embedded
     assert (size.strip(), last) == ("3072", "full")
 
 
-def test_config_maps_are_files(cluster: Embedded) -> None:
-    create(cluster, words("settings", lr="0.1", momentum="0.9"))
-    items = [{"key": "lr", "path": "deep/rate", "mode": 0o400}]
-    volumes = [
-        {"name": "v", "configMap": {"name": "settings"}},
-        {"name": "w", "configMap": {"name": "settings", "items": items, "defaultMode": 0o640}},
-        {"name": "x", "configMap": {"name": "absent", "optional": True}},
-    ]
-    mounts = [{"name": name, "mountPath": f"/{name}"} for name in "vwx"]
-    script = "ls /v; cat /v/lr; echo; stat -L -c %a /w/deep/rate; ls /x | wc -l; touch /v/new 2>&1 | grep -c Read-only"
-
-    assert run_pod(cluster, "settings", shell(script, volumeMounts=mounts), volumes=volumes) == [
-        "lr",
-        "momentum",
-        "0.1",
-        "400",
-        "0",
-        "1",
-    ]
-
-
-def test_a_config_map_that_is_not_there_is_waited_for(cluster: Embedded) -> None:
-    make_pod(cluster, "patient", shell("cat /c/a", **at("/c")), volumes=vol(configMap={"name": "coming"}))
-    why = 'MountVolume.SetUp failed for volume "v" : configmap "coming" not found'
-    assert lacks(cluster, "patient", "FailedMount") == why
-    create(cluster, words("coming", a="here"))
-
-    assert ended(cluster, "patient") == "Succeeded"
-
-
-def test_secrets_and_a_pods_own_facts_can_be_put_together(cluster: Embedded) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": "t0p"}}
-    create(cluster, secret, words("more", lr="0.1"))
-    facts = [
-        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
-        {"path": "cpu", "resourceFieldRef": {"containerName": "main", "resource": "limits.cpu", "divisor": "1m"}},
-    ]
-    sources = [
-        {"secret": {"name": "key"}},
-        {"configMap": {"name": "more"}},
-        {"downwardAPI": {"items": facts}},
-    ]
-    main = shell(
-        "cd /p; for each in *; do echo $each: $(cat $each); done",
-        resources={"limits": {"cpu": "250m"}},
-        **at("/p"),
-    )
-    said = run_pod(
-        cluster, "facts", main, volumes=vol(projected={"sources": sources}), metadata={"labels": {"app": "demo"}}
-    )
-
-    assert said == ["cpu: 250", 'labels: app="demo"', "lr: 0.1", "token: t0p"]
-
-
-def test_a_part_of_a_volume_can_be_mounted(cluster: Embedded) -> None:
-    create(cluster, words("parts", conf="one", other="two"))
-    volumes = [*vol(configMap={"name": "parts"}), {"name": "s", "emptyDir": {}}]
-    mounts = [
-        {"name": "v", "mountPath": "/etc/app.conf", "subPath": "conf"},
-        {"name": "s", "mountPath": "/logs", "subPathExpr": "of/$(ME)"},
-        {"name": "s", "mountPath": "/all", "readOnly": True},
-    ]
-    script = "cat /etc/app.conf; echo; echo x > /logs/x; ls /all/of; touch /all/y 2>&1 | grep -c Read-only"
-    main = shell(script, volumeMounts=mounts, env=[{"name": "ME", "value": "demo"}])
-
-    assert run_pod(cluster, "parts", main, volumes=volumes) == ["one", "demo", "1"]
-
-
 @pytest.mark.parametrize(
     "path", ["/usr/share/no-such-thing/deep", "/opt/data", "/usr/bin/data", "/etc/ssl/mine", "/a/b/c", "/home/me"]
 )
@@ -318,29 +218,6 @@ def test_a_volume_can_be_mounted_anywhere(cluster: Embedded, path: str) -> None:
     assert said == ["1", "/usr/bin/env"]
 
 
-def test_files_of_the_system_can_be_replaced(cluster: Embedded) -> None:
-    create(cluster, words("names", hosts="127.9.9.9 elsewhere\n"))
-    main = shell("cat /etc/hosts", **at("/etc/hosts", subPath="hosts"))
-
-    assert run_pod(cluster, "names", main, volumes=vol(configMap={"name": "names"})) == ["127.9.9.9 elsewhere"]
-
-
-def test_a_root_that_must_not_change_does_not(cluster: Embedded) -> None:
-    script = "for each in /x /tmp/x /root/x /s/x /dev/shm/x; do touch $each 2>/dev/null && echo $each; done; true"
-    main = shell(script, securityContext={"readOnlyRootFilesystem": True}, **at("/s"))
-
-    assert run_pod(cluster, "frozen", main, volumes=vol(emptyDir={})) == ["/s/x", "/dev/shm/x"]
-
-
-@needs_root
-def test_volumes_belong_to_the_pods_group(cluster: Embedded) -> None:
-    context = {"fsGroup": 4321, "runAsUser": 1234, "supplementalGroups": [99]}
-    script = "id -u; id -G; stat -c %g:%A /s; touch /s/x; stat -c %g /s/x"
-    said = run_pod(cluster, "grouped", shell(script, **at("/s")), securityContext=context, volumes=vol(emptyDir={}))
-
-    assert said == ["1234", "0 99 4321", "4321:drwxrwsrwx", "4321"]
-
-
 @needs_root
 def test_a_command_in_a_container_has_the_containers_groups(cluster: Embedded) -> None:
     make_pod(cluster, "entered", shell("sleep 100"), securityContext={"fsGroup": 4321, "runAsUser": 1234})
@@ -348,22 +225,6 @@ def test_a_command_in_a_container_has_the_containers_groups(cluster: Embedded) -
 
     assert cluster.kubectl("exec", "entered", "--", "id", "-G").out.split() == ["0", "4321"]
     cluster.kubectl("delete", "pod", "entered", "--grace-period=0", "--force")
-
-
-@needs_root
-@pytest.mark.parametrize(
-    ("context", "said"),
-    [
-        ({"runAsNonRoot": True}, "container has runAsNonRoot and image will run as root"),
-        ({"runAsNonRoot": True, "runAsUser": 0}, "container's runAsUser breaks non-root policy"),
-    ],
-)
-def test_who_must_not_be_root_is_not(cluster: Embedded, context: dict[str, Any], said: str) -> None:
-    name = f"noroot-{len(context)}"
-    make_pod(cluster, name, shell("true", securityContext=context))
-
-    assert said in waits_for(cluster, name, "CreateContainerConfigError")
-    cluster.kubectl("delete", "pod", name, "--wait=false")
 
 
 def test_a_file_server_is_said_to_be_missing(cluster: Embedded) -> None:
