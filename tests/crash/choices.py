@@ -44,17 +44,15 @@ def every_state(life: str, component: str) -> Iterator[Crash]:
     """Before and after the first write from each place in the code, and after a part of all that last.
 
     A soak goes through all of them. What the control plane asks of itself lasts once its log has it, and a file that is
-    only overwritten may be lost anyway: such writes are gone through once per place, in control/ with the controllers
-    as a process of their own.
+    only overwritten may be lost anyway: such writes are gone through once per place, in controllers/ with the
+    controllers as a process of their own.
     """
     earlier = list(LIVES)[: list(LIVES).index(life)]
     seen = {place_of(write) for name in earlier for write in alone(name, component).writes}
     lasting = 0
     for write in writes_of(life, component):
-        is_new = place_of(write) not in seen and (component, write.site.file.partition("/")[0]) != (
-            "control",
-            "control",
-        )
+        in_other_process = component == "control" and write.site.file.startswith("controllers/")
+        is_new = place_of(write) not in seen and not in_other_process
         seen.add(place_of(write))
         if is_new:
             yield Crash(component=component, moment=Moment.BEFORE, number=write.number)
