@@ -199,6 +199,7 @@ def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluste
     ask(cluster, "app", "install", "again", "tensorflow-training", "--set", forever)
     comes_to(cluster, "again", "Running")
     first = next(name for name in pods_of(cluster, "again-1") if name.endswith("worker-1"))
+    wait_until("it has written", lambda: "trains on shard 1 of 2" in cluster.paceline("logs", f"pod/{first}").out)
 
     assert cluster.kubectl("delete", "pod", first, "--wait=false").code == 0
 
