@@ -20,50 +20,57 @@ from tests.crash.choices import (
 from tests.crash.lives import LIVES
 from tests.crash.replay import check
 
-# Of the long lists, every so-many-th in `make test`; a soak goes through all of them.
+# Lives of `make test`: one with a job, one with pods alone; `make test-all` goes through the others.
+SAMPLE = ("sweep", "pods")
+# Of the long lists, every so-many-th in `make test-all`; a soak goes through all of them.
 STRIDE = 150
 
 pytestmark = pytest.mark.timeout(900)
 
 in_every_life = pytest.mark.parametrize("life", LIVES)
+in_lives = pytest.mark.parametrize(
+    "life", [life if life in SAMPLE else pytest.param(life, marks=pytest.mark.slow) for life in LIVES]
+)
 every_component = pytest.mark.parametrize("component", COMPONENTS)
 those_who_ask = pytest.mark.parametrize("component", ["agent", "controllers"])
 soak = pytest.mark.soak
 long = pytest.mark.timeout(1800)
 
 
-@in_every_life
+@in_lives
 @every_component
 def test_killed_at_a_write(life, component):
     assert check(life, map(once, every_state(life, component)))
 
 
+@pytest.mark.slow
 @every_component
 def test_killed_at_an_await(component):
     assert sum(check(life, map(once, every_await(life, component))) for life in LIVES)
 
 
-@in_every_life
+@in_lives
 @every_component
 def test_killed_together_with_the_other(life, component):
     crashes = list(every_write(life, component))[::STRIDE]
     assert check(life, (once(crash, together=True) for crash in crashes))
 
 
-@in_every_life
+@in_lives
 @every_component
 def test_killed_again_while_coming_back(life, component):
     crashes = list(every_write(life, component))[::STRIDE]
     assert check(life, (again(crash, later=3) for crash in crashes))
 
 
-@in_every_life
+@in_lives
 @those_who_ask
 def test_what_was_asked_for_happens_after_the_next_start(life, component):
     crashes = list(every_request(life, component))[:: STRIDE // 3]
     assert check(life, (once(crash, down_seconds=0.0, late_turns=40) for crash in crashes))
 
 
+@pytest.mark.slow
 def test_no_program_runs_twice_when_its_start_comes_late():
     assert check("pods", late_starts("pods"))
 

@@ -179,6 +179,7 @@ def killed_at():
     return found
 
 
+@pytest.mark.slow
 def test_a_component_is_killed_at_every_write():
     assert len(places()) > 30
 
@@ -191,6 +192,7 @@ def test_a_component_is_killed_at_every_write():
     assert not missed, "no life of tests/crash/lives.py makes these writes:\n" + "\n".join(missed)
 
 
+@pytest.mark.slow
 def test_every_write_that_is_made_was_counted():
     """A write that the seam sees and the count does not would hide the next one of its sort."""
     mine = {(site, verb_of(call)) for site, call in killed_at() if site.file.partition("/")[0] in PACKAGES}
@@ -249,12 +251,14 @@ def is_excused(name):
     return name in NOT_WAITED_IN or name.split()[0] in NOT_WAITED_IN
 
 
+@pytest.mark.slow
 def test_a_component_is_killed_while_it_waits_in_every_coroutine():
     missed = [name for name in coroutines() if name not in waited_in() and not is_excused(name)]
 
     assert not missed, "no life of tests/crash/lives.py waits in these:\n" + "\n".join(missed)
 
 
+@pytest.mark.slow
 def test_every_excuse_is_still_needed():
     missed = {name for name in coroutines() if name not in waited_in()}
 

@@ -10,7 +10,7 @@ import pytest
 from paceline.testing.embedded import Embedded, Ran, embedded, paceline_command, wait_until
 from tests.e2e.support.terminal import terminal
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.slow]
 GPUS = "nvidia.com/gpu=2"
 SMALL = "worker.memory=64Mi,ps.memory=64Mi,tensorboard.image=nobody/has-this:1"
 # A program that only the image of one's own has.

@@ -159,6 +159,7 @@ def read_history(cluster: Embedded, name: str):
     return rows if all("Cost" in row for row in rows) else None
 
 
+@pytest.mark.slow
 def test_an_application_is_stopped_goes_on_is_restarted_and_runs_once_more(cluster):
     """S-09, S-51, S-52"""
     long = "worker.gpuCount=0,worker.number=1,ps.number=0,worker.memory=64Mi,hyperparams.epochs=1000000"
@@ -305,6 +306,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
 def test_a_training_that_cannot_be_is_refused_and_nothing_starts(cluster, words, said):
     """S-17, S-24, S-27, S-32"""
@@ -316,6 +318,7 @@ def test_a_training_that_cannot_be_is_refused_and_nothing_starts(cluster, words,
     assert shown(cluster, "trainingapp", "n") is None
 
 
+@pytest.mark.slow
 def test_a_private_repository_is_read_and_its_password_is_nowhere(cluster, tmp_path):
     """S-12, S-28, S-29"""
     with git_server(tmp_path / "git", host=beside_pods(cluster)) as server:

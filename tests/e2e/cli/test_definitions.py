@@ -99,6 +99,7 @@ def test_every_kind_is_explained_down_to_its_leaves(cluster: Embedded, leaf: str
     assert f"FIELD: {leaf.rpartition('.')[2]} <" in explained.out
 
 
+@pytest.mark.slow
 def test_kinds_are_there_after_a_kill(cluster: Embedded) -> None:
     before = cluster.kubectl("get", "crd", "-o", "name").out.split()
     pid = cluster.control_pid

@@ -11,6 +11,8 @@ from paceline.testing.embedded import Embedded
 from tests.e2e.support.api_caller import Door
 from tests.e2e.support.data_jobs import ended, job, submit
 
+pytestmark = pytest.mark.slow
+
 LINES, WIDTH = 1_000_000, 105
 # Of a log of 105 MB.
 MOST_GROWTH = 20_000_000

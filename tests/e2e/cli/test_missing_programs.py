@@ -39,6 +39,7 @@ def test_without_bubblewrap_the_job_waits_and_says_what_to_install(
         wait_until("it is told", lambda: "bubblewrap" in cluster.kubectl("get", "events").out)
 
 
+@pytest.mark.slow
 def test_without_torchrun_the_job_fails_and_says_where_to_get_it(tmp_path: Path) -> None:
     if shutil.which("torchrun"):
         pytest.fail("this machine's own PATH has torchrun; the test needs one that has not")

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.manifests import generic, text
 
@@ -122,6 +124,7 @@ def test_what_cannot_be_done_is_said(cluster: Embedded) -> None:
     assert status(cluster, "over") == before
 
 
+@pytest.mark.slow
 def test_a_job_goes_by_itself(cluster: Embedded) -> None:
     job = generic("fleeting", command=["true"])
     submit(cluster, job | {"spec": job["spec"] | {"runPolicy": {"ttlSecondsAfterFinished": 1}}})
@@ -151,6 +154,7 @@ def impatient(name: str, program: str, seconds: int) -> dict[str, Any]:
     return job | {"spec": job["spec"] | {"runPolicy": {"stallSeconds": seconds}}}
 
 
+@pytest.mark.slow
 def test_a_job_of_which_nobody_says_anything_is_tried_again_and_then_fails(cluster: Embedded) -> None:
     submit(cluster, impatient("hangs", HANGS, 2))
 
@@ -166,6 +170,7 @@ def test_a_job_of_which_nobody_says_anything_is_tried_again_and_then_fails(clust
     wait_until("nothing of it runs", lambda: "Running" not in cluster.kubectl("get", "pods", *mine).out)
 
 
+@pytest.mark.slow
 def test_a_line_of_one_replica_now_and_then_is_enough(cluster: Embedded) -> None:
     submit(cluster, impatient("talking", TALKS, 3))
 

@@ -12,6 +12,8 @@ import pytest
 from paceline.testing.embedded import Embedded, processes_with, wait_until
 from tests.e2e.support.manifests import pod, pytorch, text
 
+pytestmark = pytest.mark.slow
+
 BUSY = "data = b'x' * (64 * 2**20)\nwhile True: pass"
 IDLE = "import signal; signal.pause()"
 # Not those of the job that another test runs.

@@ -11,7 +11,7 @@ from paceline.trainers import parameter_server
 from tests.e2e.support.data_jobs import beside_pods
 
 FOLDER = Path(__file__).parents[3] / "docs" / "tutorials"
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.slow]
 
 
 def commands_of(page: str) -> list[str]:

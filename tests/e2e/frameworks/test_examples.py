@@ -38,7 +38,7 @@ def claim(cluster: Embedded) -> Path:
 
 @pytest.mark.parametrize(
     ("file", "output"),
-    [("job.yaml", "digits"), ("torchrun.yaml", "digits-torchrun")],
+    [("job.yaml", "digits"), pytest.param("torchrun.yaml", "digits-torchrun", marks=pytest.mark.slow)],
     ids=["two workers", "torchrun with two processes"],
 )
 def test_digits_are_learned_together(cluster: Embedded, claim: Path, file: str, output: str) -> None:

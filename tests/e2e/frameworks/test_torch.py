@@ -18,7 +18,7 @@ TELL = Path(__file__).parents[1] / "jobs" / "torch_tell.py"
 SERVER = Path(__file__).parents[3] / "examples" / "08-parameter-server"
 TOLD = r"rank (\d) of 4 at \S+-worker-(\d):(\S) learned (\w+)"
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # Pods, torchrun's processes in each (or none by torchrun), and which pod and process of it the ranks may be.
 SHAPES = {

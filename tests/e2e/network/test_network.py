@@ -354,6 +354,7 @@ def test_a_finished_pod_has_no_network_any_more(cluster: Embedded) -> None:
     wait_until("its network goes", lambda: not (RUN / bridge_name(cluster.home) / uid).exists())
 
 
+@pytest.mark.slow
 def test_two_clusters_have_networks_that_do_not_meet(pair: Embedded) -> None:
     with embedded("--network", "own") as other:
         create(other, server("one"))
@@ -370,6 +371,7 @@ def test_two_clusters_have_networks_that_do_not_meet(pair: Embedded) -> None:
     assert read_from_here(mine).split()[0] == "one"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_all_has_ended_whatever_was_killed_before() -> None:
     # With another network on this machine nobody can tell what its own setting is.
     forwarding = "" if networks() else Path("/proc/sys/net/ipv4/ip_forward").read_text()
@@ -395,6 +397,7 @@ def test_nothing_is_left_when_all_has_ended_whatever_was_killed_before() -> None
         assert Path("/proc/sys/net/ipv4/ip_forward").read_text() == forwarding
 
 
+@pytest.mark.slow
 def test_a_cluster_does_not_change_networks_below_its_pods() -> None:
     with embedded("--network", "host") as home:
         create(home, pod("long", {"name": "main", "command": ["sleep", "1000"]}))

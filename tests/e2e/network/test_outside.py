@@ -14,7 +14,7 @@ from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.support.api_caller import own_loopback
 from tests.e2e.support.shell_pods import create, make_pod, shell, show, told
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 # Nobody but this machine reaches it, and no other process of these tests uses it.
 HERE = own_loopback()
 PORT = 8642

@@ -14,6 +14,8 @@ from paceline.testing.embedded import Embedded, folder_for_cluster, paceline_com
 from tests.e2e.support.overload import MIB, Beside, Target, allow_many_files, flood, half_sent
 from tests.e2e.support.shell_pods import run_pod, shell
 
+pytestmark = pytest.mark.slow
+
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 # Twice the pause between two renewals is a missed one.
 RENEW_SECONDS = 10.0

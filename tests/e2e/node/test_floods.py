@@ -18,6 +18,8 @@ from paceline.testing.embedded import Embedded, paceline_command, wait_until
 from tests.e2e.support.manifests import generic
 from tests.e2e.support.shell_pods import create, ended, make_pod, shell
 
+pytestmark = pytest.mark.slow
+
 log = logging.getLogger(__name__)
 
 SCRIPT = (Path(__file__).parents[1] / "jobs" / "flood.py").read_text()

@@ -90,6 +90,7 @@ def test_a_name_that_nobody_ever_had_is_said(cluster: Embedded) -> None:
     assert "nobody" in said.err
 
 
+@pytest.mark.slow
 def test_what_a_pod_wrote_is_kept_when_the_agent_is_killed_while_the_pod_goes(cluster: Embedded) -> None:
     names = [f"victim-{number}" for number in range(5)]
     for name in names:
@@ -109,6 +110,7 @@ def test_what_a_pod_wrote_is_kept_when_the_agent_is_killed_while_the_pod_goes(cl
     assert [cluster.paceline("logs", name).out for name in names] == [f"last words of {name}\n" for name in names]
 
 
+@pytest.mark.slow
 def test_what_is_more_than_the_policy_keeps_goes_the_oldest_first_and_it_is_said() -> None:
     with folder_for_cluster() as cluster:
         (cluster.home / "settings.yaml").write_text("history: {pods: 2}\n")

@@ -38,6 +38,7 @@ DISK_HOG = "while :; do head -c 1000000 /dev/zero >> /scratch/hog 2>/dev/null; d
 NEIGHBOUR = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i + 1)); sleep 0.05; done"
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk of its own"),
     pytest.mark.skipif(HOST.cgroups is None, reason="needs the right to make control groups"),
 ]

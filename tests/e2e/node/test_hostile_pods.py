@@ -20,6 +20,8 @@ from paceline.testing.embedded import Embedded, leftovers, wait_until
 from tests.e2e.support.containers import HOST
 from tests.e2e.support.shell_pods import create
 
+pytestmark = pytest.mark.slow
+
 log = logging.getLogger(__name__)
 
 # Pods in `make test` and in `make soak`; three in ten of them are hostile.

@@ -27,6 +27,7 @@ def end_of(pod: dict[str, Any]) -> dict[str, Any]:
     return container["state"]["terminated"]
 
 
+@pytest.mark.slow
 def test_after_a_reboot_a_job_that_may_is_tried_again(cluster: Embedded, tmp_path: Path) -> None:
     """X-32"""
     job = Counting(cluster=cluster, lines=3, is_held=True, restart="OnFailure")
@@ -63,6 +64,7 @@ def running_since(pod: dict[str, Any]) -> str:
     return container["state"]["running"]["startedAt"]
 
 
+@pytest.mark.slow
 def test_after_a_reboot_a_job_that_is_never_tried_again_has_failed_and_says_why(
     cluster: Embedded, tmp_path: Path
 ) -> None:
@@ -86,6 +88,7 @@ def test_after_a_reboot_a_job_that_is_never_tried_again_has_failed_and_says_why(
     assert sorted(attempt for _, attempt, _ in job.ledger()) == ["0", "0"]
 
 
+@pytest.mark.slow
 def test_what_had_ended_before_the_reboot_ended_as_it_did(cluster: Embedded, tmp_path: Path) -> None:
     job = Counting(cluster=cluster, lines=3)
     job.submit()
@@ -161,6 +164,7 @@ def test_after_a_reboot_pods_go_on_by_their_restart_policy(cluster: Embedded, tm
     assert not [each for each in crowd.entries() if each.is_beside]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("restart", "phase"), [("OnFailure", "Succeeded"), ("Never", "Failed")])
 def test_a_killed_keeper_takes_its_container_along(cluster: Embedded, restart: str, phase: str) -> None:
     job = Counting(cluster=cluster, lines=3, is_held=True, restart=restart)

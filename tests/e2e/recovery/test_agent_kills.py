@@ -16,6 +16,8 @@ from paceline.host.pod_bridge import bridge_name
 from paceline.testing.embedded import Embedded, arguments, embedded, leftovers, wait_until
 from tests.e2e.support.ledger import ON, Crowd, assert_counted, said_in, statuses, twice
 
+pytestmark = pytest.mark.slow
+
 log = logging.getLogger(__name__)
 
 # Kills in `make test` and in `make soak`.

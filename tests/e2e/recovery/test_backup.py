@@ -62,6 +62,7 @@ def test_a_backup_of_a_running_cluster_brings_back_what_was_there(cluster: Embed
     assert cluster.paceline("cluster", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_processes_of_pods_that_the_backup_does_not_know_are_ended(cluster: Embedded, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     assert cluster.paceline("cluster", "backup", str(backup)).code == 0
@@ -77,6 +78,7 @@ def test_processes_of_pods_that_the_backup_does_not_know_are_ended(cluster: Embe
     assert cluster.kubectl("get", "pods", "-o", "name").out == ""
 
 
+@pytest.mark.slow
 def test_a_job_that_the_backup_knows_runs_on(cluster: Embedded, tmp_path: Path) -> None:
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
@@ -92,6 +94,7 @@ def test_a_job_that_the_backup_knows_runs_on(cluster: Embedded, tmp_path: Path) 
     assert job.wait("Succeeded")["attempt"] == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_backup_is_named_and_nothing_is_changed(cluster: Embedded, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     create(cluster, "made-before")

@@ -14,6 +14,8 @@ from paceline.testing.embedded import Embedded, Ran, folder_for_cluster, wait_un
 from tests.e2e.support.counting_job import Counting
 from tests.e2e.support.reboot import crash_machine, up_after_reboot
 
+pytestmark = pytest.mark.slow
+
 DISK_BYTES = 40 * 1024 * 1024
 EXT4_BYTES = 64 * 1024 * 1024
 

@@ -11,6 +11,8 @@ from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.recovery.test_disk import create
 from tests.e2e.support.counting_job import Counting
 
+pytestmark = pytest.mark.slow
+
 FAILING = Path(__file__).parents[1] / "jobs" / "failing_sync"
 
 

@@ -35,9 +35,10 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "01-digits"
 
 
 def rounds(few: int, many: int) -> list:
-    """Every target so many times; a soak has more rounds of its own."""
+    """Every target once in `make test`, so many times in `make test-all`; a soak has more rounds of its own."""
+    tiers = ([], [pytest.mark.slow], [pytest.mark.soak])
     return [
-        pytest.param(target, number, marks=[] if number < few else [pytest.mark.soak])
+        pytest.param(target, number, marks=tiers[(number > 0) + (number >= few)])
         for target in TARGETS
         for number in range(few + many)
     ]
@@ -175,6 +176,7 @@ def reasons(told: Counter[tuple[str, str, str]]) -> set[str]:
     return {reason for _, reason, _ in told}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (7, "Failed")])
 def test_how_members_ended_while_nobody_watched_is_collected(cluster: Embedded, code: int, phase: str) -> None:
     job = Counting(cluster=cluster, code=code, is_held=True)
@@ -207,6 +209,7 @@ def end_in(folder: Path) -> dict | None:
     return json.loads(found[0].read_text()) if found else None
 
 
+@pytest.mark.slow
 def test_kills_in_the_midst_of_coming_back_do_no_harm(cluster: Embedded, dice: random.Random) -> None:
     job = Counting(cluster=cluster, lines=20, is_held=True)
     job.submit()
@@ -234,6 +237,7 @@ def test_kills_in_the_midst_of_coming_back_do_no_harm(cluster: Embedded, dice: r
     assert_told_once(cluster, job.name, at_least={"Created", "Running", "Succeeded"})
 
 
+@pytest.mark.slow
 def test_an_agent_that_hangs_is_ended_by_the_next_start(cluster: Embedded) -> None:
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
@@ -250,6 +254,7 @@ def test_an_agent_that_hangs_is_ended_by_the_next_start(cluster: Embedded) -> No
     assert job.wait("Succeeded")["attempt"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_follower_of_the_log_sees_every_line_once(cluster: Embedded, target: str) -> None:
     job = Counting(cluster=cluster, lines=150)
@@ -309,6 +314,7 @@ class Demo:
         return sum(each.read_bytes().count(b" F epoch ") for folder in folders for each in logs_in(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "number"), rounds(1, MANY // FEW))
 def test_training_does_not_notice_kills_at_random_moments(
     torch_cluster: Embedded, dice: random.Random, target: str, number: int

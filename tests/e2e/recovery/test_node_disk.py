@@ -17,7 +17,7 @@ DISK_MIB, MORE_MIB = 12, 256
 # More than the disk has.
 LINES = 300_000
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk of its own")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk of its own")]
 
 
 @contextmanager

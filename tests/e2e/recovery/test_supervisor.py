@@ -51,7 +51,9 @@ def kill_control(cluster: Embedded, number: int) -> None:
     wait_until("the control process is back", lambda: is_back(cluster, before), seconds=LOADED_SECONDS)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGSEGV, marks=pytest.mark.slow)], ids=lambda number: number.name
+)
 def test_a_control_process_that_is_killed_comes_back_and_its_jobs_run_on(cluster: Embedded, number: int) -> None:
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
@@ -69,6 +71,7 @@ def test_a_control_process_that_is_killed_comes_back_and_its_jobs_run_on(cluster
     assert job.wait("Succeeded")["attempt"] == 0
 
 
+@pytest.mark.slow
 def test_commands_wait_for_a_control_process_that_is_just_coming_back(cluster: Embedded) -> None:
     os.kill(cluster.control_pid or 0, signal.SIGKILL)
 
@@ -89,6 +92,7 @@ def test_it_is_back_within_two_seconds(cluster: Embedded) -> None:
     assert sorted(took)[len(took) // 2] <= BACK_SECONDS, took
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_is_killed_comes_back_too_and_goes_on_with_the_same_control_process(
     cluster: Embedded,
 ) -> None:
@@ -107,6 +111,7 @@ def controls(cluster: Embedded) -> list[int]:
     return [pid for pid in leftovers(cluster.home) if "paceline.cluster.control_plane_main" in arguments(pid)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "is_adopted"),
     [("control", False), ("control", True)],
@@ -126,6 +131,7 @@ def test_a_cluster_that_is_told_to_stop_does_not_come_back(cluster: Embedded, ta
     assert up.code == 0, up.err
 
 
+@pytest.mark.slow
 def test_a_cluster_in_front_comes_back_and_ends_with_its_command() -> None:
     with folder_for_cluster() as cluster:
         process = in_front(cluster)
@@ -137,6 +143,7 @@ def test_a_cluster_in_front_comes_back_and_ends_with_its_command() -> None:
         wait_until("nothing of it runs", lambda: leftovers(cluster.home) == ())
 
 
+@pytest.mark.slow
 def test_a_store_that_is_damaged_meanwhile_is_not_tried_for_ever(cluster: Embedded) -> None:
     os.kill(cluster.supervisor_pid or 0, signal.SIGSTOP)
     control = cluster.control_pid
@@ -157,6 +164,7 @@ def test_a_store_that_is_damaged_meanwhile_is_not_tried_for_ever(cluster: Embedd
     assert "is not a database" in up.err
 
 
+@pytest.mark.slow
 def test_the_control_plane_is_small(cluster: Embedded) -> None:
     """The supervisor holds few megabytes of its own; all of them together stay below the goal of 100 MB."""
     pids = (cluster.supervisor_pid, cluster.control_pid, cluster.agent_pid)
@@ -172,6 +180,7 @@ def _proportional_kb(pid: int) -> int:
         return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
 
 
+@pytest.mark.slow
 def test_nobody_makes_our_own_log_grow_by_what_they_send(cluster: Embedded) -> None:
     assert cluster.settings.log.stat().st_mode & 0o777 == 0o600
     access = from_json(cluster.kubeconfig, Path.read_bytes)

@@ -109,6 +109,7 @@ def test_s13_s14_s50_results_of_every_worker_are_in_the_bucket_when_the_job_has_
     } == {"both"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["directory", "bucket"])
 def test_h21_the_same_job_keeps_its_results_wherever_it_is_told_to(cluster, store, known, kept, tmp_path):
     place = {"directory": str(tmp_path)} if kept == "directory" else {"bucket": bucket(store, "same", secret=known)}
@@ -123,6 +124,7 @@ def test_h21_the_same_job_keeps_its_results_wherever_it_is_told_to(cluster, stor
     assert made == b"made"
 
 
+@pytest.mark.slow
 def test_s50_what_a_failed_command_left_is_kept_too(cluster, store, known):
     command = "echo half >/output/half.txt; exit 3"
     submit(cluster, job("broken", command, output={"bucket": bucket(store, "runs", secret=known)}))
@@ -133,6 +135,7 @@ def test_s50_what_a_failed_command_left_is_kept_too(cluster, store, known):
     assert files(opened(store, "runs/broken")) == {"worker-0/half.txt": b"half\n"}
 
 
+@pytest.mark.slow
 def test_s51_what_a_stopped_job_left_is_kept_too(cluster, store, known):
     command = "echo before >/output/a.txt; trap 'echo last >/output/b.txt; exit 0' TERM; while :; do sleep 0.1; done"
     submit(cluster, job("stopped", command, output={"bucket": bucket(store, "runs", secret=known)}))
@@ -146,6 +149,7 @@ def test_s51_what_a_stopped_job_left_is_kept_too(cluster, store, known):
     wait_until("both are listed", lambda: [each["name"] for each in results(cluster, "stopped")["items"]] == BOTH)
 
 
+@pytest.mark.slow
 def test_a_bucket_that_refuses_is_said_before_the_command_runs(cluster, store, known):
     spec = {"output": {"bucket": {"url": "s3://nobucket/x", "endpoint": store.address, "secret": known}}}
     submit(cluster, job("refused", "echo ran", **spec))
@@ -157,6 +161,7 @@ def test_a_bucket_that_refuses_is_said_before_the_command_runs(cluster, store, k
     assert KEY not in json.dumps(found)
 
 
+@pytest.mark.slow
 def test_s08_a_next_try_finds_what_the_one_before_it_wrote(cluster, store, known):
     command = "if [ -e /output/step ]; then echo again; exit 0; fi; echo 7 >/output/step; exit 9"
     again = {"policy": "OnFailure", "limit": 2}
@@ -168,6 +173,7 @@ def test_s08_a_next_try_finds_what_the_one_before_it_wrote(cluster, store, known
     assert files(opened(store, "runs/again")) == {"worker-0/step": b"7\n"}
 
 
+@pytest.mark.slow
 def test_no_key_of_a_bucket_is_in_what_people_and_commands_see(cluster, store, known):
     command = "env; ls -a / /paceline-secrets 2>&1; cat /proc/*/environ /proc/*/cmdline 2>/dev/null; true"
     submit(cluster, job("curious", command, output={"bucket": bucket(store, "runs", secret=known)}))
@@ -191,6 +197,7 @@ def results(cluster: Embedded, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_s47_logs_hold_what_was_printed_and_results_are_listed_apart_also_when_the_job_is_gone(cluster, store, known):
     event = r"\012\000\377\001brain.Event:2"
     command = (
@@ -251,6 +258,7 @@ def test_s47_a_job_that_keeps_nothing_is_told_what_to_do(cluster):
     wait_until("it is told apart from a job that never was", lambda: said in cluster.paceline("results", "nowhere").err)
 
 
+@pytest.mark.slow
 def test_x31_results_on_a_claim_stay_when_the_job_goes(cluster):
     claim = {
         "apiVersion": "v1",
@@ -268,6 +276,7 @@ def test_x31_results_on_a_claim_stay_when_the_job_goes(cluster):
     assert log(cluster, ended(cluster, "reads")) == "kept\n"
 
 
+@pytest.mark.slow
 def test_s50_what_a_pod_left_that_was_deleted_by_force_is_copied_by_another(cluster, store, known):
     command = "echo closed >/output/a.txt; echo ready; sleep 1000"
     submit(cluster, job("forced", command, output={"bucket": bucket(store, "runs", secret=known)}))

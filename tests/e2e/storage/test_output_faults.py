@@ -15,6 +15,8 @@ from paceline.testing.embedded import Embedded, processes_with, wait_until
 from paceline.testing.s3_server import KEY, KEY_ID, Front, in_front_of, s3_server
 from tests.e2e.support.data_jobs import beside_pods, ended, job, secret, submit
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = (Path(__file__).parents[1] / "jobs" / "closing.py").read_text()
 KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
 JOBS = 3

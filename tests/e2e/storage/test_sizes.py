@@ -28,6 +28,7 @@ def events_of(cluster, name, reason):
     return [each["message"] for each in json.loads(found.out)["items"] if each["reason"] == reason]
 
 
+@pytest.mark.slow
 def test_a_pod_whose_scratch_outgrows_its_limit_is_evicted_even_if_the_agent_is_killed(cluster):
     fill = "head -c 3000000 /dev/zero > /data/big; trap '' TERM; while :; do sleep 0.1; done"
     make_pod(cluster, "big", mounting(fill), volumes=empty_dir(sizeLimit="1Mi"), terminationGracePeriodSeconds=300)
@@ -44,6 +45,7 @@ def test_a_pod_whose_scratch_outgrows_its_limit_is_evicted_even_if_the_agent_is_
     wait_until("it is told", lambda: events_of(cluster, "big", "Evicted"))
 
 
+@pytest.mark.slow
 def test_scratch_within_its_limit_is_nobodys_business(cluster):
     fill = "head -c 500000 /dev/zero > /data/small; sleep 12; echo done"
 

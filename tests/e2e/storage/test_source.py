@@ -62,6 +62,7 @@ def test_s15_x22_code_of_a_tag_runs_in_its_folder_with_its_packages_and_values(c
         assert "tinything==1.0" in stages(found, index)["install"]["message"]
 
 
+@pytest.mark.slow
 def test_s12_a_branch_is_pinned_and_a_subdirectory_is_where_the_command_runs(cluster, server, commits):
     source = {**git(server, revision="main", directory="sub"), "requirements": ""}
     submit(cluster, job("branch", "pwd; ls; cat ../second.txt", source=source))
@@ -72,6 +73,7 @@ def test_s12_a_branch_is_pinned_and_a_subdirectory_is_where_the_command_runs(clu
     assert log(cluster, found).split() == ["/source/sub", "x", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("commits")
 def test_s28_a_private_repository_opens_by_a_secret_that_nobody_else_sees(cluster, server):
     submit(
@@ -111,6 +113,7 @@ def leaks(home: Path, password: str) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("commits")
 def test_s28_a_password_is_in_no_process_while_it_is_used(cluster, server):
     keys = secret("again", username=server.user, password=server.password)
@@ -140,6 +143,7 @@ def commit_of(cluster, job: str) -> str:
     return json.loads(cluster.kubectl("get", "genericjob", job, "-o", "json").out)["status"]["source"]["commit"]
 
 
+@pytest.mark.slow
 def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(cluster, server, commits, tmp_path):
     (tmp_path / "seen.txt").write_text("from the volume\n")
     ask(cluster, "volume", "create", "photos", "--dir", str(tmp_path))
@@ -171,6 +175,7 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     assert ended(cluster, "by-name-3")["source"]["commit"] == commits["main"], "it keeps the code that it was made with"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("commits")
 def test_d11_named_code_is_opened_by_the_secret_that_it_names(cluster, server):
     submit(cluster, secret("opener", username=server.user, password=server.password))
@@ -189,6 +194,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("commits")
 def test_s26_code_that_cannot_be_had_fails_the_job_with_gits_words_and_no_pod_runs(cluster, server):
     jobs = {f"bad-{index}": each for index, each in enumerate(BAD.values())}
@@ -207,6 +213,7 @@ def test_s26_code_that_cannot_be_had_fails_the_job_with_gits_words_and_no_pod_ru
         assert found.get("aggregate", {}).get("succeeded", 0) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("commits")
 def test_s15_packages_that_are_not_to_be_had_fail_the_job_with_uvs_words(cluster, server):
     submit(cluster, job("lost", "echo ran", source=git(server, "lost")))
@@ -251,6 +258,7 @@ def test_s27_what_cannot_be_right_is_refused_when_it_is_written(cluster):
     assert "use https: https://example.org/team/code.git" in refused.err
 
 
+@pytest.mark.slow
 def test_s15_code_and_packages_that_a_job_before_it_brought_are_found_in_the_cache(cluster, server, commits):
     claim = {
         "apiVersion": "v1",

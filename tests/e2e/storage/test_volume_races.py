@@ -10,6 +10,8 @@ from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.shell_pods import create, make_pod, run_pod, shell, show
 from tests.racing import LOOP, SECONDS, exchanging, rounds
 
+pytestmark = pytest.mark.slow
+
 INSIDE, OUTSIDE = "a part of the volume", "a folder of the machine"
 
 
