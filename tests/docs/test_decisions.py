@@ -33,7 +33,9 @@ def test_a_record_has_its_number_and_the_four_parts_on_one_page(path):
 
 
 def test_the_index_lists_every_record_once_under_its_number():
-    rows = re.findall(r"^\| (\d+) \| \[.+\]\((\d{4})-\S+\.md\) \| \S.* \|$", (FOLDER / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| \[.+\]\((\d{4})-\S+\.md\) \| \S.* \|$", (FOLDER / "README.md").read_text(), re.MULTILINE
+    )
 
     assert sorted(int(number) for number, _ in rows) == [int(path.name[:4]) for path in RECORDS]
     assert [int(number) for number, _ in rows] == [int(file) for _, file in rows]
