@@ -11,6 +11,8 @@ from tests.e2e.support.api_caller import Door
 from tests.e2e.support.frameworks import environment, reaches
 from tests.e2e.support.shell_pods import show
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[3] / "examples" / "03-kinds"
 
 
