@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.kinds import registry
-from paceline.testing.embedded import Embedded
+from paceline.testing.embedded import Embedded, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = sorted(path for path in EXAMPLES.glob("*/*.yaml") if path.name != "claim.yaml")
@@ -63,3 +63,26 @@ def test_the_xgboost_ranks_are_told_of_the_tracker(cluster: Embedded) -> None:
     status = json.loads(cluster.kubectl("get", "xj", "ranks", "-o", "json").out)["status"]
     port = status["ports"]["master"]
     assert f"rank 0 of 3, tracker at port {port}, task 0" in cluster.paceline("logs", "ranks", "--all").out
+
+
+@pytest.mark.parametrize(
+    ("file", "job", "reason"),
+    [
+        ("deepspeed.yaml", "dj/large", "Insufficient nvidia.com/gpu (8 asked"),
+        ("beam.yaml", "bj/pipeline", "Flink is not supported"),
+    ],
+    ids=["without enough GPUs", "without Flink"],
+)
+def test_a_job_that_cannot_run_here_waits_and_says_why(
+    cluster: Embedded, empty: str, file: str, job: str, reason: str
+) -> None:
+    made = cluster.kubectl("create", "-n", empty, "-f", str(EXAMPLES / "03-kinds" / file))
+    assert made.code == 0, made.err
+
+    def waiting() -> str:
+        found = json.loads(cluster.kubectl("get", "-n", empty, job, "-o", "json").out)
+        return str(found.get("status", {}).get("waiting", ""))
+
+    said = wait_until("the job says what it waits for", waiting)
+    assert reason in said
+    assert cluster.kubectl("delete", "-n", empty, job).code == 0

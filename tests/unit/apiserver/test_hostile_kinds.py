@@ -61,7 +61,7 @@ def examples():
 
 
 EXAMPLES = examples()
-CLAIMS = ("digits", "kinds")
+CLAIMS = ("digits", "kinds", "launched")
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def test_a_valid_file_is_checked_without_a_cluster_and_what_could_not_be_is_said
 
     assert main(["check", str(path)]) == 0
     printed = capsys.readouterr()
-    assert printed.out == f"{path}:2: GenericJob hello is valid\n"
+    assert printed.out == f"{path}:3: GenericJob hello is valid\n"
     assert "PersistentVolumeClaim data was not validated, because no cluster is running" in printed.err
     assert [entry.name for entry in home.iterdir()] == ["job.yaml"]
 
