@@ -10,7 +10,7 @@ from paceline.testing.git_server import git_server
 from paceline.trainers import parameter_server
 from tests.e2e.support.data_jobs import beside_pods
 
-FOLDER = Path(__file__).parents[3] / "docs" / "tutorials"
+FOLDER = Path(__file__).parents[3] / "docs" / "guides"
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 
@@ -35,7 +35,7 @@ def read_through(cluster: Embedded, page: str, folder: Path, **variables: str) -
 
 def test_the_tutorial_on_values_is_true(cluster, tmp_path):
     """H-01, H-20, H-29, H-30"""
-    said = read_through(cluster, "values.md", tmp_path, SHARE=str(tmp_path / "share"))
+    said = read_through(cluster, "applications-values.md", tmp_path, SHARE=str(tmp_path / "share"))
 
     assert re.search(r"^hyperparameters.learningrate +0.01 +0.05$", said["paceline app diff mnist 1 2"], re.MULTILINE)
     assert "Final Cost" in said["paceline logs --tail 10 mnist"]
@@ -48,7 +48,7 @@ def test_the_tutorial_on_code_of_ones_own_is_true(cluster, tmp_path):
     bucket.mkdir()
     with git_server(tmp_path / "git", host=beside_pods(cluster)) as server:
         commit = server.commit("code", {"train.py": Path(parameter_server.__file__).read_text()})
-        said = read_through(cluster, "service.md", tmp_path, REPO=server.url("code"), BUCKET=str(bucket))
+        said = read_through(cluster, "applications-code.md", tmp_path, REPO=server.url("code"), BUCKET=str(bucket))
 
     assert "tf-train-tensorboard1" in said["kubectl get tensorboards"]
     assert "worker-1 trains on shard 1 of 2" in said["paceline logs tf-train --role worker --index 1"]
