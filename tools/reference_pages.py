@@ -137,7 +137,7 @@ def _arguments(function: Callable[..., Any]) -> str:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> list[str]:
-    return ["```python", name + re.sub(r"<function \w+ at [^>]+>", "...", _arguments(function)), "```"]
+    return ["```text", name + re.sub(r"<function \w+ at [^>]+>", "...", _arguments(function)), "```"]
 
 
 def _doc(thing: Any) -> str:

@@ -117,7 +117,7 @@ MEANINGS: Mapping[str, str] = {
     FAILED_SCHEDULING: "A pod does not fit now; the message says what is missing.",
     UNSCHEDULABLE: "The condition `PodScheduled` of a pod that does not fit.",
     PREEMPTION_BY_SCHEDULER: "The condition `DisruptionTarget` of a pod that is preempted.",
-    OVERCOMMITTED: "Pods share devices that have too little room.",
+    OVERCOMMITTED: "A pod asks for more CPUs than are free; on the embedded cluster it runs, and pods share the CPUs.",
     CLAIM_LOST: "The volume of a claim is gone.",
     CLAIM_MISBOUND: "A claim names a volume that belongs to another claim.",
     EXTERNAL_PROVISIONING: "A claim waits for a provisioner that is not part of this cluster.",
