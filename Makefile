@@ -69,8 +69,8 @@ bench: setup ## measure, as ratios in one run
 up: setup ## start the embedded cluster in the foreground
 	@.venv/bin/paceline up $(ARGS)
 
-docs: ## build the documentation site into site/; a warning fails
-	@home=$$(tools/setup docs) && "$$home/bin/mkdocs" build --strict --quiet && echo 'the site is in site/: open site/index.html'
+docs: ## build the documentation site into site/ (open site/index.html); a warning fails
+	@home=$$(tools/setup docs) && "$$home/bin/mkdocs" build --strict $(ARGS)
 
 docs-serve: ## serve the documentation at http://127.0.0.1:8000 until Ctrl-C, rebuilt at every change
 	@home=$$(tools/setup docs) && exec "$$home/bin/mkdocs" serve --strict $(ARGS)
