@@ -9,7 +9,7 @@ A block's first word says what it is, and who checks it:
 sh       commands, all of which must exist (test_blocks.py); tests/e2e/cli/test_guides.py runs whole pages and openings
 console  a session: commands behind `$`, checked as above, and what they print
 text     output, or anything else that nobody types
-yaml     a whole object, checked as `paceline check` does; or, by its first line, `# settings.yaml`, `# values.yaml`, or
+yaml     a whole object, checked as `paceline check` does; or, by its first line, `# settings.yaml`, or
          `# fragment: PATH`, a part of a job that is put there and checked
 python   compiled
 """
