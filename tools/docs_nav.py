@@ -5,24 +5,27 @@ Out    `nav` with every page in it, so that a new kind or decision needs no seco
 Never  changes a page.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 
 def on_config(config: Any) -> Any:
     """Called by MkDocs before it reads the pages."""
-    config["nav"] = [with_folders(entry, Path(config["docs_dir"])) for entry in config["nav"]]
+    config["nav"] = list(with_folders(config["nav"], Path(config["docs_dir"])))
     return config
 
 
-def with_folders(entry: Any, docs: Path) -> Any:
-    """Return an entry of the navigation with the pages of its folders."""
-    if not isinstance(entry, dict):
-        return entry
-    ((title, value),) = entry.items()
-    if isinstance(value, list):
-        return {title: [with_folders(part, docs) for part in value]}
-    if not value.endswith("/"):
-        return entry
-    pages = sorted((docs / value).glob("*.md"), key=lambda page: (page.stem != "README", page.stem))
-    return {title: [page.relative_to(docs).as_posix() for page in pages]}
+def with_folders(entries: list[Any], docs: Path) -> Iterator[Any]:
+    """Yield the entries of the navigation, with the pages of a folder in the folder's place."""
+    for entry in entries:
+        if isinstance(entry, str) and entry.endswith("/"):
+            pages = sorted((docs / entry).glob("*.md"), key=lambda page: (page.stem != "README", page.stem))
+            yield from (page.relative_to(docs).as_posix() for page in pages)
+        elif isinstance(entry, dict):
+            yield {
+                title: list(with_folders(part, docs)) if isinstance(part, list) else part
+                for title, part in entry.items()
+            }
+        else:
+            yield entry
