@@ -22,8 +22,8 @@ from paceline.settings import Settings
 
 TAGS = {"sh", "console", "text", "yaml", "python"}
 # The programs that pages may type; a new one is added here on purpose.
-PROGRAMS = {".venv/bin/pytest", "base64", "cat", "cd", "cp", "curl", "echo", "export", "git", "grep", "head", "ls"}
-PROGRAMS |= {"mkdir", "python3", "rm", "source"}
+PROGRAMS = {"base64", "cat", "cd", "cp", "curl", "echo", "export", "git", "grep", "head", "ls"}
+PROGRAMS |= {"mkdir", "pip", "pytest", "python3", "rm", "sha256sum", "source"}
 KUBECTL = {"annotate", "apply", "create", "delete", "describe", "explain", "get", "label", "logs", "patch", "wait"}
 HELM = {"install", "list", "rollback", "status", "template", "uninstall", "upgrade"}
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -69,7 +69,7 @@ def test_output_is_not_typed():
         for block in BLOCKS
         if block.info == "text" and block.page.parent.name != "reference"
         for line in block.text.splitlines()
-        if re.match(r"(\$ |# )?(paceline|make|kubectl) ", line)
+        if re.match(r"(\$ |# )?(paceline|make|kubectl) [a-z]", line)
     ]
 
     assert typed == []
@@ -92,7 +92,11 @@ def problem_of(words):
     missing = [word for word in words if word.startswith("examples/") and not (ROOT / word).exists()]
     if missing:
         return f"{missing[0]} does not exist"
-    match words:
+    match [words[0].rpartition("/bin/")[2], *words[1:]]:
+        case ["sudo", "apt-get", ("install" | "update"), *_]:
+            return ""
+        case ["uvx", "--from", _, *command]:
+            return problem_of(command)
         case ["paceline", *arguments]:
             return problem_of_paceline(arguments)
         case ["make", verb, *_]:
