@@ -39,6 +39,8 @@ OPENINGS = {
     "history": {"paceline logs gone-1": "this line stays"},
     "backup": {"paceline cluster verify monday.paceline": ""},
 }
+# Other pages that start with a job, which leaves its name free for the next one.
+HELLO_PAGES = ("README", "architecture", "concepts/README")
 # Of these, only the first block: what follows would download a framework.
 FIRST_BLOCK = {"applications"}
 
@@ -79,6 +81,15 @@ def test_the_example_that_a_guide_starts_with_works(cluster, tmp_path, name):
 
     for command, part in OPENINGS[name].items():
         assert part in printed[command]
+
+
+@pytest.mark.parametrize("name", HELLO_PAGES)
+def test_the_example_of_an_overview_works(cluster, tmp_path, name):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    printed = type_commands(cluster, opening_of(ROOT / "docs" / f"{name}.md"), tmp_path)
+    cluster.paceline("delete", "hello", "--yes")
+
+    assert "hello from worker 0 of 2" in printed["paceline run examples/02-hello/job.yaml"]
 
 
 def test_the_tutorial_on_values_is_true(cluster, tmp_path):
