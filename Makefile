@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo unit test test-all unprivileged soak simulation check fmt lock bench up kube reference charts recordings conformance node realjob traffic
+.PHONY: help setup demo unit test test-all unprivileged soak simulation check fmt lock bench up kube docs docs-serve reference charts recordings conformance node realjob traffic
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
@@ -69,7 +69,13 @@ bench: setup ## measure, as ratios in one run
 up: setup ## start the embedded cluster in the foreground
 	@.venv/bin/paceline up $(ARGS)
 
-reference: setup ## write docs/reference/ from the kinds' own types
+docs: ## build the documentation site into site/ (open site/index.html); a warning fails
+	@home=$$(tools/setup docs) && "$$home/bin/mkdocs" build --strict $(ARGS)
+
+docs-serve: ## serve the documentation at http://127.0.0.1:8000 until Ctrl-C, rebuilt at every change
+	@home=$$(tools/setup docs) && exec "$$home/bin/mkdocs" serve --strict $(ARGS)
+
+reference: setup ## write docs/reference/ from the code: kinds, commands, SDK, settings, reasons
 	@.venv/bin/python tools/reference.py $(ARGS)
 
 charts: setup ## write charts/ from the templates' own values
@@ -78,11 +84,11 @@ charts: setup ## write charts/ from the templates' own values
 kube: ## build a real kube-apiserver, etcd and kubectl; prints their folder
 	@tools/setup kube
 
-node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real-kubernetes.md)
+node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/internals/real-kubernetes.md)
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m paceline.testing.real.node
 
-realjob: setup ## run a job of two members on a real node, with `paceline kube controller` (root; docs/real-kubernetes.md)
+realjob: setup ## run a job of two members on a real node, with `paceline kube controller` (root; docs/internals/real-kubernetes.md)
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m tests.kube.realjob
 

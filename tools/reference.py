@@ -1,7 +1,7 @@
-"""Writes docs/reference/: one page per kind, every field with type, default, bounds and help, from the kinds' types.
+"""Writes docs/reference/: a page per kind with every field, and the pages of reference_pages.py.
 
-In     the catalogue of kinds.
-Out    docs/reference/*.md; with --check, the pages that are not current, and exit code 1.
+In     the catalogue of kinds, and what reference_pages.py reads.
+Out    docs/reference/**/*.md; with --check, the pages that are not current, and exit code 1.
 Never  holds a fact about a kind: what a page should say better, the field's own help says better.
 """
 
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import reference_pages
 
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION, JobKind, PlainKind, ServiceKind
@@ -36,30 +38,30 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a page is not current")
     checking = parser.parse_args().check
     wanted = pages()
-    there = {path.name: path.read_text() for path in FOLDER.glob("*.md")} if FOLDER.is_dir() else {}
+    there = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in FOLDER.rglob("*.md")}
     stale = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     if checking:
         for name in stale:
             print(f"docs/reference/{name} is not current: type `{COMMAND}`", file=sys.stderr)
         return 1 if stale else 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in stale:
         path = FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(wanted[name]) if name in wanted else path.unlink()
     return 0
 
 
 def pages() -> dict[str, str]:
-    """Give every page by its file name."""
+    """Give every page by its path below docs/reference/."""
     kinds: tuple[Kind, ...] = (*registry.KINDS, *registry.SERVICES, *registry.PLAIN)
     shown = [kind for kind in kinds if not kind.alias_of]
     aliases = {kind.kind: [each.kind for each in kinds if each.alias_of == kind.kind] for kind in shown}
-    written = {f"{kind.kind.lower()}.md": page(kind, aliases[kind.kind]) for kind in shown}
-    return {**written, "README.md": index(shown)}
+    written = {f"kinds/{kind.kind.lower()}.md": page(kind, aliases[kind.kind]) for kind in shown}
+    return {**written, "kinds/README.md": index(shown), **reference_pages.pages()}
 
 
 def index(kinds: list[Kind]) -> str:
-    """Write the page that lists the others."""
+    """Write the page that lists the kinds."""
     rows = [
         f"| [{kind.kind}]({kind.kind.lower()}.md) | `{kind.group}/{VERSION}` | {', '.join(kind.short_names)} "
         f"| {_doc(kind)} |"

@@ -1,5 +1,6 @@
 """Where everything lies, and what a person may choose."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,23 @@ NAMESPACE = "default"
 HOST_NETWORK, OWN_NETWORK = "host", "own"
 # A declared device: the resource, and how many of it or which device nodes (several nodes of one device with a plus).
 Row = tuple[str, str]
+
+# Every variable that our programs read, or set in pods; a test compares it with the code.
+VARIABLES: Mapping[str, str] = {
+    "PACELINE_HOME": "Folder of the embedded cluster's state. Default: `paceline` in the user's data folder, "
+    "`~/.local/share/paceline`.",
+    "PACELINE_CACHE": "Folder of downloads and environments. Default: `~/.cache/paceline`.",
+    "PACELINE_KUBECONFIG": "Kubeconfig file of the cluster to use instead of the embedded one, as `--kubeconfig`.",
+    "PACELINE_CONTEXT": "Kubeconfig context to use, as `--context`.",
+    "PACELINE_GIT_PASSWORD": "Password of a private repository, for `paceline train --git-user`.",
+    "PACELINE_ACCESS_KEY_ID": "Access key ID of a bucket, for `paceline volume create --bucket`.",
+    "PACELINE_ACCESS_KEY_SECRET": "Access key secret of a bucket, for `paceline volume create --bucket`.",
+    "PACELINE_POD_PIDS_LIMIT": "Processes and threads that a pod may have, for `paceline up`. Default: 1,024, or 256 "
+    "for each CPU if that is more.",
+    "PACELINE_DEBUG": "Any value: show the traceback of a bug instead of a message.",
+    "PACELINE_DEVICES_RESOURCE": "Set in containers: the devices that the container has, by uuid or number, for each "
+    "resource, such as `PACELINE_DEVICES_EXAMPLE_COM_FPGA=0`.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +118,7 @@ class Settings:
 
     @property
     def log(self) -> Path:
-        """What our processes say, when they run in the background; rotated by journal.py."""
+        """What our processes say, when they run in the background; rotated."""
         return self.home / "paceline.log"
 
     @property

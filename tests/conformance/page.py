@@ -1,11 +1,11 @@
-"""Writes the lists of docs/conformance.md from the cases: `python -m tests.conformance.page`."""
+"""Writes the lists of docs/internals/conformance.md from the cases: `python -m tests.conformance.page`."""
 
 from collections.abc import Iterator
 
 from tests.conformance.answers import differences
 from tests.conformance.table import HERE, all_cases
 
-PAGE = HERE.parents[1] / "docs" / "conformance.md"
+PAGE = HERE.parents[1] / "docs" / "internals" / "conformance.md"
 # What follows it is written by this program.
 MARK = "<!-- From here on written by `make conformance`. -->\n"
 

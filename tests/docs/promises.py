@@ -1,4 +1,6 @@
-"""What is promised, row by row, and the tests that show it: `python -m tests.docs.promises` writes docs/promises.md.
+"""What is promised, row by row, and the tests that show it, for docs/internals/features.md.
+
+`python -m tests.docs.promises` writes the page.
 
 In     the list of promises below, and the names and docstrings of all tests.
 Out    which tests show which promise, and the page.
@@ -12,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-PAGE = TESTS.parent / "docs" / "promises.md"
+PAGE = TESTS.parent / "docs" / "internals" / "features.md"
 
 # T: as T9k's tutorials have it. H: the Helm chart. S: the training service. D: pages beside them. X: what others have.
 PROMISES = {

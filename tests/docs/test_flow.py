@@ -1,6 +1,6 @@
-"""docs/flow.md is a map: every file, folder, function and class that it names exists.
+"""docs/architecture.md is a map: every file, folder, function and class that it names exists.
 
-In     docs/flow.md, paragraph by paragraph.
+In     docs/architecture.md, paragraph by paragraph.
 Out    the names that lead nowhere.
 Never  judges the words between them.
 """
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "paceline"
-FLOW = (ROOT / "docs" / "flow.md").read_text()
+FLOW = (ROOT / "docs" / "architecture.md").read_text()
 
 # The drawing is for the eye; only prose is a promise.
 PROSE = re.sub(r"```.*?```", "", FLOW, flags=re.DOTALL)

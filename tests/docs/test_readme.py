@@ -29,15 +29,3 @@ def test_every_verb_that_the_documents_name_exists():
 
 def test_ci_runs_the_readmes_own_test_command():
     assert (ROOT / ".ci" / "run").read_text().endswith("\nexport CI=true\nmake test\nmake test-all\n")
-
-
-def test_every_link_leads_to_a_file():
-    documents = [path for pattern in ("*.md", "docs/**/*.md") for path in ROOT.glob(pattern)]
-    wrong = [
-        f"{path.relative_to(ROOT)}: {link}"
-        for path in documents
-        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text())
-        if "://" not in link and not (path.parent / link).exists()
-    ]
-
-    assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""Every promise has a test, and docs/promises.md names it."""
+"""Every promise has a test, and docs/internals/features.md names it."""
 
 import re
 

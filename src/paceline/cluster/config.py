@@ -7,7 +7,7 @@ Never  starts anything.
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,7 +24,14 @@ from paceline.node.logs.archive import RetentionPolicy
 from paceline.settings import Row, Settings
 
 SETTINGS_FILE = "settings.yaml"
-SECTIONS = ("devices", "environments", "history", "images")
+# Each table of the file, and what it is for.
+SECTIONS: Mapping[str, str] = {
+    "devices": "Devices that pods can request; they replace those that the agent finds. `paceline up --device` wins.",
+    "environments": "Environments of your own, which `images` can name.",
+    "history": "How much is kept of the logs of deleted pods: by age, by size of all files, and by number of pods.",
+    "images": "The environment that the containers of an image run in; these rows come before the shipped ones. "
+    "`paceline up --image` wins.",
+}
 FILE_HINT = "write a table of settings, as in `images: {'my-image': host}`"
 IMAGES_HINT = (
     "write a table of patterns and environments, as in `images: {'pytorch/*': /path/to/venv, 'my-image': host}`"

@@ -1,4 +1,4 @@
-"""Applications as docs/promises.md has them, on a cluster with two pretended GPUs and an image of one's own."""
+"""Applications as docs/internals/features.md has them, on a cluster with two pretended GPUs and an own image."""
 
 import json
 import re

@@ -4,7 +4,7 @@ Authorization follows after the token (`authorization.py`).
 
 A page of a pod that was loaded through `kubectl proxy` has the origin of a proxy that adds an administrator's token. It
 may talk to its own pod and nothing else, not even for reading. Browsers mark the requests of pages (Sec-Fetch-*,
-Origin, Referer); programs send none of these headers. See docs/concepts/interactive.md.
+Origin, Referer); programs send none of these headers. See docs/guides/tensorboard.md.
 """
 
 import asyncio
