@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from paceline.environments.cache import cache_folder, find_uv
+from paceline.environments.cache import find_uv
 from paceline.host.resources import PID_MAX, find_cgroups
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
@@ -81,7 +81,7 @@ def _is_ours_to_close(path: str) -> bool:
 
 def _tools() -> tuple[str, ...]:
     """Find the folder of uv, which installs packages in pods."""
-    uv = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    uv = find_uv(os.environ)
     return () if uv is None else (str(Path(uv).parent),)
 
 
