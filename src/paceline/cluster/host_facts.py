@@ -61,8 +61,14 @@ def look_at_host() -> Host:
         has_seccomp=ACTIONS.exists(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
-        install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
+        install_sandbox=install_command(),
     )
+
+
+def install_command() -> str:
+    """Return the command with which this user installs bubblewrap."""
+    command = next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1])
+    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 def pids_limit(pid_max: Path = PID_MAX) -> int:
