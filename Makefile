@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo unit test test-all unprivileged soak simulation check fmt lock bench up kube docs docs-serve reference charts recordings conformance node realjob traffic
+.PHONY: help setup demo unit test test-all unprivileged soak simulation check fmt lock bench up kube docs docs-serve reference charts recordings conformance node realjob traffic release
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
@@ -102,3 +102,6 @@ conformance: setup ## take tests/conformance/recorded anew from a real kubelet (
 
 traffic: setup ## take tests/differential/traffic anew from a real kube-apiserver (ARGS="helm kr8s": only these)
 	@$(FOR_TEST_ALL); .venv/bin/python -m tests.differential.record $(ARGS)
+
+release: setup ## build wheel, sdist, SBOM and checksums of HEAD into dist/
+	@.venv/bin/python tools/release.py

@@ -7,6 +7,9 @@ Never  starts anything on import.
 
 from importlib import import_module
 
+# The one place of the version: pyproject.toml reads it from here.
+__version__ = "0.1.0"
+
 _PUBLIC = {
     "connect": "paceline.sdk.connect",
     "Session": "paceline.sdk.client",
@@ -22,4 +25,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(_PUBLIC)
+    return sorted((*_PUBLIC, "__version__"))

@@ -1,4 +1,4 @@
-"""CommandEntry point of `paceline`: loads only the requested command and maps errors to exit codes."""
+"""Entry point of `paceline`: loads only the requested command and maps errors to exit codes."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from importlib import import_module
 
 import click
 
+from paceline import __version__
 from paceline.cli import exit_codes
 from paceline.cli.command_table import SECTIONS, Command, GroupEntry, summary_of
 from paceline.cli.output.console import print_error, print_hint
@@ -87,7 +88,7 @@ group = LazyGroup(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="To get started: paceline run job.yaml. For help on a command: paceline COMMAND --help",
 )
-click.version_option(package_name="paceline", message="paceline %(version)s")(group)
+click.version_option(__version__, message="paceline %(version)s")(group)
 
 
 def main(args: Sequence[str] | None = None) -> int:

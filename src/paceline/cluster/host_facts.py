@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from paceline.environments.cache import cache_folder, find_uv
+from paceline.environments.cache import find_uv
 from paceline.host.resources import PID_MAX, find_cgroups
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
@@ -61,8 +61,14 @@ def look_at_host() -> Host:
         has_seccomp=ACTIONS.exists(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
-        install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
+        install_sandbox=install_command(),
     )
+
+
+def install_command() -> str:
+    """Return the command with which this user installs bubblewrap."""
+    command = next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1])
+    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 def pids_limit(pid_max: Path = PID_MAX) -> int:
@@ -81,7 +87,7 @@ def _is_ours_to_close(path: str) -> bool:
 
 def _tools() -> tuple[str, ...]:
     """Find the folder of uv, which installs packages in pods."""
-    uv = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    uv = find_uv(os.environ)
     return () if uv is None else (str(Path(uv).parent),)
 
 

@@ -6,16 +6,16 @@ that file is the time of its last use.
 
 import configparser
 import contextlib
-import importlib.util
 import json
 import os
 import shutil
-import site
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from uv import find_uv_bin
 
 from paceline.environments.specs import EnvironmentSpec
 from paceline.errors import HostError
@@ -43,21 +43,15 @@ def cache_folder(env: Mapping[str, str]) -> Path:
     return Path(usual).absolute() / "paceline"
 
 
-def find_uv(cache: Path, path: str | None = None) -> str | None:
-    """Return the path of uv: next to our interpreter, on the PATH, in the user's base, or in our cache."""
-    beside = (Path(sys.executable).parent, Path(site.getuserbase()) / "bin")
-    cached = sorted(cache.glob("uv-*/bin"), reverse=True)
-    for folder in (str(beside[0]), path, str(beside[1]), *map(str, cached)):
-        if uv := shutil.which("uv", path=folder):
-            return uv
-    return None
-
-
-def uv_install_command(cache: Path) -> str:
-    """Return the command that installs uv where `find_uv` looks."""
-    if importlib.util.find_spec("pip") is not None:
-        return f"{sys.executable} -m pip install uv"
-    return f"python3 -m venv {cache}/uv-own && {cache}/uv-own/bin/pip install uv"
+def find_uv(env: Mapping[str, str]) -> str | None:
+    """Return the path of uv: the one of PACELINE_UV, the one that was installed with Paceline, or one on the PATH."""
+    path = env.get("PATH")
+    if chosen := env.get("PACELINE_UV"):
+        return shutil.which(str(Path(chosen).expanduser()), path=path)
+    try:
+        return str(find_uv_bin())
+    except FileNotFoundError:
+        return shutil.which("uv", path=path)
 
 
 def uv_variables(env: Mapping[str, str], cache: Path) -> dict[str, str]:
@@ -125,11 +119,12 @@ class EnvironmentCache:
 
     def uv(self) -> str:
         """Return the path of uv; HostError says how to install it."""
-        uv = find_uv(self.cache, self.env.get("PATH"))
-        if uv is None:
-            message = "uv is not installed, and environments are built with it"
-            raise HostError(f"{message}; install it with: {uv_install_command(self.cache)}")
-        return uv
+        if (uv := find_uv(self.env)) is not None:
+            return uv
+        chosen = self.env.get("PACELINE_UV")
+        install = f"install it with: {sys.executable} -m pip install uv"
+        hint = f"PACELINE_UV={chosen} is not a program" if chosen else install
+        raise HostError(f"uv is not installed, and environments are built with it; {hint}")
 
 
 def environment_cache(env: Mapping[str, str]) -> EnvironmentCache:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from paceline import __version__
 from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, DataFlowSpec, Input, Output, Staging
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.hyperparameters import Hyperparameters, flags_of, variables_of, with_flags
@@ -18,7 +19,7 @@ from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git,
 from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
 
 # Image of our program that does the work in the pods; the embedded cluster runs the installed Paceline instead.
-IMAGE = "paceline/porter:0.1.0"
+IMAGE = f"paceline/porter:{__version__}"
 PROGRAM = ("python", "-m", "paceline.podtools")
 # Directory that the containers of a pod share: uv, the installer, and the packages that it installs.
 TOOLS, CACHE, SECRETS = "/paceline", "/paceline-cache", "/paceline-secrets"

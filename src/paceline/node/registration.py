@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from paceline import __version__
 from paceline.apimachinery.builtin.scheduling import without_not_ready
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import canonical
@@ -26,7 +27,7 @@ RETRY_SECONDS = 0.5
 # How often a kubelet reports when nothing has changed.
 HEARTBEAT = timedelta(minutes=5)
 MAX_PODS = 1000
-RUNTIME = "paceline://0.1.0"
+RUNTIME = f"paceline://{__version__}"
 NO_SANDBOX = (
     "containers run without a sandbox because of `paceline up --no-sandbox`: they see the whole machine with all "
     "privileges of the agent's user; volumes cannot be mounted, and the replicas of a job do not resolve by name"

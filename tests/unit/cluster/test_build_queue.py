@@ -25,7 +25,7 @@ class Place:
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{script}\n')
         program.chmod(0o755)
-        place = EnvironmentCache(cache=folder / "cache", env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+        place = EnvironmentCache(cache=folder / "cache", env={"PATH": "/usr/bin:/bin", "PACELINE_UV": str(program)})
         self.workshop = BuildQueue(cache=place, specs=EnvironmentSpecs(custom={"mine": (wanted,)}), clock=self.clock)
         self.workshop.listen(lambda: self.changes.put_nowait(None))
 

@@ -1,8 +1,12 @@
 """uv is told what pip would have been told."""
 
+import sys
 from pathlib import Path
 
-from paceline.environments.cache import cache_folder, find_uv, uv_variables
+import pytest
+
+from paceline.environments.cache import EnvironmentCache, cache_folder, find_uv, uv_variables
+from paceline.errors import HostError
 
 
 def told(tmp_path, **env):
@@ -57,12 +61,32 @@ def test_the_cache_is_where_its_user_wants_it():
     assert cache_folder({"XDG_CACHE_HOME": "/x"}) == Path("/x/paceline")
 
 
-def test_uv_of_our_own_folder_is_found_after_that_on_the_path(tmp_path):
-    for folder in ("cache/uv-own/bin", "path"):
-        program = tmp_path / folder / "uv"
-        program.parent.mkdir(parents=True)
-        program.write_text("#!/bin/sh\n")
-        program.chmod(0o755)
+def test_the_uv_that_came_with_paceline_is_used_unless_another_one_is_chosen(tmp_path):
+    program = tmp_path / "uv"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    on_the_path = {"PATH": str(tmp_path)}
 
-    assert find_uv(tmp_path / "cache", str(tmp_path / "path")) == str(tmp_path / "path" / "uv")
-    assert find_uv(tmp_path / "cache", str(tmp_path / "nowhere")) == str(tmp_path / "cache/uv-own/bin/uv")
+    assert find_uv(on_the_path) == str(Path(sys.executable).with_name("uv"))
+    assert find_uv(on_the_path | {"PACELINE_UV": str(program)}) == str(program)
+    assert find_uv({"PACELINE_UV": str(tmp_path / "missing")}) is None
+
+
+def test_a_chosen_uv_that_is_no_program_is_named(tmp_path):
+    cache = EnvironmentCache(cache=tmp_path, env={"PACELINE_UV": "/nowhere/uv"})
+
+    with pytest.raises(HostError, match="PACELINE_UV=/nowhere/uv is not a program"):
+        cache.uv()
+
+
+def test_without_the_package_uv_one_on_the_path_is_used(tmp_path, monkeypatch):
+    def missing():
+        raise FileNotFoundError
+
+    monkeypatch.setattr("paceline.environments.cache.find_uv_bin", missing)
+    program = tmp_path / "uv"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    assert find_uv({"PATH": str(tmp_path)}) == str(program)
+    assert find_uv({"PATH": str(tmp_path / "nowhere")}) is None

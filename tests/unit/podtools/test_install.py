@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.environments.cache import cache_folder, find_uv
+from paceline.environments.cache import find_uv
 from paceline.kinds.pod_injection import FIND_REQUIREMENTS
 from paceline.podtools import requirements_cache as found
 from paceline.podtools.install_tools import INSTALLERS
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture
 def pod(tmp_path):
     """Lay out the folders that the installer finds in a pod; its own text says where they are."""
-    uv = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    uv = find_uv(os.environ)
     assert uv is not None, "there is no uv; type: tools/setup uv"
     for name in ("tools", "cache", "code"):
         (tmp_path / name).mkdir()

@@ -1,10 +1,9 @@
 """`paceline version` and `paceline completion`."""
 
-from importlib.metadata import version as installed_version
-
 import click
 from click.shell_completion import get_completion_class
 
+from paceline import __version__
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out
@@ -40,7 +39,7 @@ def version(*, cluster: ClusterOptions, client: bool) -> int:
       paceline version
       paceline version --client
     """
-    out().line(f"paceline {installed_version('paceline')}")
+    out().line(f"paceline {__version__}")
     if client:
         return exit_codes.OK
     try:

@@ -21,6 +21,8 @@ from paceline.host.clock import RealClock
 
 # An environment that was not used for this long is unlikely to be needed again.
 UNUSED = "30d"
+# The machine's own programs, and the virtual environment that Paceline is installed in.
+NEVER_BUILT = ("host", "paceline")
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -57,7 +59,7 @@ def list_environments() -> int:
 
 def state_of(environment: str, place: EnvironmentCache, recipes: EnvironmentSpecs) -> str:
     """Return whether an environment is built, for the table."""
-    if environment == "host" or (environment.startswith("/") and Path(environment).is_dir()):
+    if environment in NEVER_BUILT or (environment.startswith("/") and Path(environment).is_dir()):
         return "-"
     try:
         return "yes" if place.folder(recipes.read(environment)).exists() else "no"
