@@ -51,7 +51,7 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """Give every page by its file name."""
-    kinds: tuple[Kind, ...] = (*registry.KINDS, *registry.SERVICES, *registry.PLAIN)
+    kinds: tuple[Kind, ...] = registry.every_kind()
     shown = [kind for kind in kinds if not kind.alias_of]
     aliases = {kind.kind: [each.kind for each in kinds if each.alias_of == kind.kind] for kind in shown}
     written = {f"{kind.kind.lower()}.md": page(kind, aliases[kind.kind]) for kind in shown}

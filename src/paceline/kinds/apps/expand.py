@@ -20,7 +20,7 @@ from paceline.kinds.apps.templates.registry import find
 from paceline.kinds.apps.templates.types import Release, Rendered
 from paceline.kinds.apps.templates.values import as_told, merged, read_values, value_faults
 from paceline.kinds.apps.training_app import TrainingApp
-from paceline.kinds.decode import decode, misfits
+from paceline.kinds.decode import decode_or_raise
 from paceline.kinds.kind_types import API_VERSION, OWN_API_VERSION
 from paceline.model import well_known_labels
 
@@ -42,10 +42,7 @@ def is_app(obj: Object) -> bool:
 
 def read_app(obj: Object) -> TrainingApp:
     """Return the decoded spec of an application; raise Invalid with all malformed fields."""
-    spec = obj.get("spec")
-    if malformed := misfits(spec, TrainingApp, "spec"):
-        raise Invalid(malformed)
-    return decode(spec, TrainingApp)
+    return decode_or_raise(obj.get("spec"), TrainingApp, "spec")
 
 
 def app_faults(obj: Object, job_faults: FindFaults) -> tuple[Fault, ...]:

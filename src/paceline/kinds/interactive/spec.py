@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
@@ -20,6 +20,12 @@ IdleSeconds = Annotated[
 ]
 
 MODES = {"running": False, "paused": True}
+
+
+class OldRunMode(Part, frozen=True, kw_only=True):
+    """The field of an interactive workload's shape until 2024."""
+
+    run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
 
 
 def run_mode_to_suspend(draft: Migration) -> None:
@@ -187,3 +193,15 @@ def log_claims(spec: TensorBoardSpec, path: str) -> tuple[Claim, ...]:
     filesets = [(f"{path}.trainingLogFilesets[{index}]", logs.claim) for index, logs in sets if logs and logs.claim]
     claims = (spec.log_dir or LogDir()).pvc
     return (*filesets, *((f"{path}.logDir.pvc[{index}].name", claim.name) for index, claim in enumerate(claims)))
+
+
+class HasTensorBoard(Protocol):
+    """A job that may have its own TensorBoard."""
+
+    @property
+    def tensorboard_spec(self) -> TensorBoardSpec | None: ...
+
+
+def own_tensorboard_claims(job: HasTensorBoard, path: str) -> tuple[Claim, ...]:
+    """Return the claims with logs of a job's own TensorBoard."""
+    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")

@@ -15,6 +15,7 @@ from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Resources, Template, about
 from paceline.kinds.spec.pod_template import Words
@@ -100,7 +101,7 @@ def expand(job: ColossalAIJob, site: JobNaming) -> Gang:
     hosts = dict.fromkeys(launcher_jobs.workers(job), config.proc_per_worker)
 
     def template(place: ReplicaId, written: Free) -> Free:
-        main = launcher_jobs.main_container(written, place.role)
+        main = container_named(written, place.role)
         command = _launcher(job, site, written) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
         written = debugged(written, job.run_mode, role=place.role, main=main)
@@ -146,7 +147,7 @@ def _launcher(job: ColossalAIJob, site: JobNaming, launcher: Free) -> list[str]:
     Variables from Secrets are not passed on: every list of processes would show them.
     """
     config, hosts = job.torch_config or TorchConfig(), launcher_jobs.workers(job)
-    folder = launcher["spec"]["containers"][launcher_jobs.main_container(launcher, LAUNCHER)].get("workingDir")
+    folder = launcher["spec"]["containers"][container_named(launcher, LAUNCHER)].get("workingDir")
     variables = [f"{name}={value}" for name, value in launcher_jobs.own_env(job, launcher).items()]
     arguments = [
         f"--nproc_per_node={config.proc_per_worker}",

@@ -14,6 +14,7 @@ from paceline.errors import Fault
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.fields import Count, Free, Part, Template, about, whole_number
 from paceline.kinds.spec.pod_template import Words, with_env, with_labels
@@ -103,7 +104,7 @@ def expand(job: MPIJob, site: JobNaming) -> Gang:
     def template(place: ReplicaId, written: Free) -> Free:
         command = _mpirun(job) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
-        main = launcher_jobs.main_container(written, place.role)
+        main = container_named(written, place.role)
         default = _debug_command(job, site, place) if place.role == WORKER else None
         written = debugged(written, job.run_mode, role=place.role, main=main, default=default)
         if place.role == LAUNCHER:

@@ -14,7 +14,7 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration
-from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
 from paceline.kinds.jobs.replica_specs import (
     Elastic,
@@ -22,11 +22,11 @@ from paceline.kinds.jobs.replica_specs import (
     check_replicas,
     is_elastic,
     sizes,
-    templates_of,
+    templates,
     types_of,
     with_size,
 )
-from paceline.kinds.kind_types import MUTABLE, Claim, JobKind, Located, Ports
+from paceline.kinds.kind_types import MUTABLE, JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import (
     MAX_REPLICAS,
@@ -171,19 +171,9 @@ def places(job: PyTorchTrainingJob) -> tuple[ReplicaId, ...]:
     return tuple(ReplicaId(role, index) for role, count in counts.items() for index in range(count))
 
 
-def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
-
-
 def ports(_job: PyTorchTrainingJob) -> Ports:
     """Return the port of the master's store."""
     return {PORT: USUAL_PORT}
-
-
-def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
-    """Return the claims with logs of the job's TensorBoard."""
-    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
 def migrate(draft: Migration) -> None:
@@ -206,7 +196,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    claims=claims,
+    claims=own_tensorboard_claims,
     ports=ports,
     old=OldPyTorchTrainingJob,
     migrate=migrate,

@@ -15,10 +15,10 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.apimachinery.pods import port_number
 from paceline.errors import Fault
-from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
-from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
-from paceline.kinds.kind_types import Claim, JobKind, Located, Ports
+from paceline.kinds.jobs.replica_specs import check_replicas, places, templates, types_of
+from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import with_env
@@ -119,25 +119,10 @@ def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
     return replace(gang, success=(workers,), failure=tuple(dict.fromkeys((*gang.failure, *((p,) for p in workers)))))
 
 
-def places(job: TensorFlowTrainingJob) -> tuple[ReplicaId, ...]:
-    """Return every replica of the job, by type in the order of the spec."""
-    return places_of(job.replica_specs)
-
-
-def templates(job: TensorFlowTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
-
-
 def ports(job: TensorFlowTrainingJob) -> Ports:
     """Return one port per replica: TensorFlow listens on all addresses, so replicas on one node cannot share a port."""
     usual: dict[str, int] = {spec.type: _usual_port(spec.template) for spec in job.replica_specs}
     return {str(place): usual[place.role] for place in places(job)}
-
-
-def claims(job: TensorFlowTrainingJob, path: str) -> tuple[Claim, ...]:
-    """Return the claims with logs of the job's TensorBoard."""
-    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
 KIND = JobKind(
@@ -149,7 +134,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    claims=claims,
+    claims=own_tensorboard_claims,
     ports=ports,
     migrate=replica_specs.migrate,
 )

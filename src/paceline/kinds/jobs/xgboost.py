@@ -14,8 +14,8 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.jobs import replica_specs
-from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
-from paceline.kinds.kind_types import JobKind, Located, Ports
+from paceline.kinds.jobs.replica_specs import check_replicas, templates, types_of
+from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import read, with_env
@@ -96,12 +96,7 @@ def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
 
 def places(job: XGBoostTrainingJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, the master first."""
-    return tuple(sorted(places_of(job.replica_specs), key=lambda place: place.role != MASTER))
-
-
-def templates(job: XGBoostTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+    return tuple(sorted(replica_specs.places(job), key=lambda place: place.role != MASTER))
 
 
 def ports(job: XGBoostTrainingJob) -> Ports:

@@ -10,7 +10,7 @@ from paceline.apimachinery.field_errors import unsupported
 from paceline.errors import Fault
 from paceline.kinds.spec.fields import Count, Free, Part, Positive, about
 from paceline.kinds.spec.pod_template import Words, with_container, without_init
-from paceline.model.gang import CleanUp, Gang, RestartScope
+from paceline.model.gang import Gang, RestartScope
 
 CleanUpPolicy = Annotated[
     Literal["None", "All", "Unfinished"],
@@ -80,11 +80,6 @@ def with_limits(gang: Gang, policy: Limits | None) -> Gang:
         stall_seconds=policy.stall_seconds,
         ttl_seconds=policy.ttl_seconds_after_finished,
     )
-
-
-def clean_up(policy: str) -> CleanUp:
-    """Return the clean-up policy as an enum."""
-    return CleanUp(policy)
 
 
 class T9kScheduler(Part, frozen=True, kw_only=True):
