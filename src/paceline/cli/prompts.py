@@ -38,7 +38,9 @@ def choose(question: str, choices: dict[str, str], default: str) -> str:
 
 
 def confirm(question: str) -> bool:
-    """Ask for confirmation; anything but yes means no."""
+    """Ask for confirmation; anything but yes means no. Without a terminal, as in scripts, nothing is asked."""
+    if not can_ask():
+        return True
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:

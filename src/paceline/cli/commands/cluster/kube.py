@@ -81,7 +81,7 @@ def controller(**typed: Unpack[ControllerArguments]) -> int:
 @click.option(
     "-n", "--namespace", default="", help="With --with-controller, restrict the controller to this namespace."
 )
-def crds(*, image: str | None, namespace: str) -> int:
+def crds(*, image: str | None, namespace: str) -> None:
     r"""Print the CustomResourceDefinitions.
 
     The output is YAML for `kubectl apply`.
@@ -101,4 +101,3 @@ def crds(*, image: str | None, namespace: str) -> int:
     objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
     for manifest in objects:
         out().document(f"---\n{dump(manifest)}")
-    return exit_codes.OK

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out, print_hint
 from paceline.cli.output.follow import prefixed
 from paceline.cli.output.table import seconds_of
+from paceline.cli.resource_args import PODS, job_or_pod
 from paceline.cli.sessions import open_session
 from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
@@ -24,8 +24,6 @@ from paceline.sdk.job import JobRef
 from paceline.sdk.logs.archived import LogArchiveReader, pod_log
 from paceline.sdk.logs.merge import MOST, in_time_order
 from paceline.sdk.logs.sources import LogOptions
-
-PODS = ("pod", "pods", "po")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("-p", "--previous", is_flag=True, help="Logs of the previous attempt.")
 @click.option("-o", "--output", default="", metavar="FILE", help="Write the logs to FILE.")
 @with_cluster_options
-def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> int:
+def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> None:
     r"""Print or follow the logs of a job or pod.
 
     NAME is a job or a pod. For a job, the logs of the leader are shown unless you choose other replicas. Logs of
@@ -130,7 +128,6 @@ def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> 
                 write(prefixed(text, f"{member} │ ".encode()) if member else text)
     if output:
         print_hint(f"written to {output}")
-    return exit_codes.OK
 
 
 @contextlib.contextmanager
@@ -161,15 +158,9 @@ def chunks(session: Session, name: str, options: LogArguments) -> Iterator[tuple
 
 def present(session: Session, name: str, options: LogArguments) -> Iterator[tuple[str, bytes]]:
     """Yield the log of an existing job or pod."""
-    kind, slash, bare_name = name.partition("/")
-    try:
-        ref = None if slash and kind in PODS else session.job(name)
-    except NotFound:
-        if slash or not session.has_pod(name):
-            raise
-        ref = None
-    if ref is None:
-        yield from (("", text) for text in pod_log(session, bare_name or name, options.ask()))
+    ref = job_or_pod(session, name)
+    if isinstance(ref, str):
+        yield from (("", text) for text in pod_log(session, ref, options.ask()))
         return
     count = 0
     for logged in logs_of(session, ref, options):
