@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from paceline.environments.cache import cache_folder, find_uv
+from paceline.host.mounts import install_command
+from paceline.host.pod_bridge import SYS_ADMIN, has_capabilities
 from paceline.host.resources import PID_MAX, find_cgroups
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
@@ -15,8 +17,6 @@ from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, REA
 # Besides /usr: where machines keep programs. Those that are links into /usr stay links.
 TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
-# A capability, as a bit of /proc/self/status.
-SYS_ADMIN = 21
 # There where the kernel filters system calls.
 ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 # How many processes and threads a container may have: enough for loaders of data with a pool of threads each, and
@@ -24,14 +24,6 @@ ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 1024, 256, 8
 # Chooses another number, as a kubelet's podPidsLimit does.
 CHOSEN_PIDS = "PACELINE_POD_PIDS_LIMIT"
-INSTALLERS = (
-    ("apt-get", "apt-get install bubblewrap"),
-    ("dnf", "dnf install bubblewrap"),
-    ("yum", "yum install bubblewrap"),
-    ("zypper", "zypper install bubblewrap"),
-    ("pacman", "pacman -S bubblewrap"),
-    ("apk", "apk add bubblewrap"),
-)
 
 
 def look_at_host() -> Host:
@@ -61,7 +53,7 @@ def look_at_host() -> Host:
         has_seccomp=ACTIONS.exists(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
-        install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
+        install_sandbox=install_command("bubblewrap"),
     )
 
 
@@ -85,10 +77,9 @@ def _tools() -> tuple[str, ...]:
     return () if uv is None else (str(Path(uv).parent),)
 
 
-def may_mount(status: Path = Path("/proc/self/status")) -> bool:
-    """Tell whether this process may mount file systems."""
-    lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-    return bool(int(lines.get("CapEff", "0"), 16) >> SYS_ADMIN & 1)
+def may_mount() -> bool:
+    """Return whether this process may mount file systems."""
+    return has_capabilities(SYS_ADMIN)
 
 
 def find_sandbox() -> str | None:

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -23,6 +24,7 @@ from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.cluster.logs import configure_logging, messages_of
 from paceline.cluster.signals import run_until_signalled
+from paceline.effects import ProcessHandle
 from paceline.environments.build_queue import BuildQueue
 from paceline.environments.cache import cache_folder, environment_cache
 from paceline.errors import HostError, PacelineError
@@ -33,7 +35,7 @@ from paceline.host.home_protection import close_home, private_folders, protect_f
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.pod_bridge import pod_network
-from paceline.host.proc_stats import ListeningSockets, measure
+from paceline.host.proc_stats import are_listening, measure
 from paceline.host.resources import find_device_pools
 from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_open_files
 from paceline.host.tcp_proxy import OpenPorts
@@ -194,9 +196,11 @@ def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
         blocking=blocking,
         volumes=_filling(agent),
     )
-    return HostFunctions(
-        run=ContainerExec(processes=processes).run, listens=ListeningSockets(blocking).listens, stats=stats
-    )
+
+    async def listens(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
+        return await blocking.run(partial(are_listening, shims, address, port))
+
+    return HostFunctions(run=ContainerExec(processes=processes).run, listens=listens, stats=stats)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ uvicorn's own server wakes ten times a second and takes over signals; its protoc
 """
 
 import asyncio
-import contextlib
 import functools
 import socket
 import ssl
@@ -26,8 +25,6 @@ SHUTDOWN_SECONDS = 1.0
 PING_SECONDS = 30.0
 # Between two attempts to accept a connection after one failed.
 RETRY_SECONDS = 0.05
-# The state of a listening socket in /proc/net/tcp.
-LISTENING = "0A"
 
 
 def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
@@ -65,15 +62,6 @@ def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ..
         sock.listen(1024)
         sock.settimeout(0)
     return tuple(sockets)
-
-
-def listening_ports() -> frozenset[int]:
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            rows = (row.split() for row in Path(table).read_text().splitlines()[1:])
-            ports |= {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
-    return frozenset(ports)
 
 
 def unix_socket(path: Path) -> socket.socket:

@@ -35,7 +35,8 @@ from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 RESOLVER, UPSTREAM = Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")
 DEFAULT_MTU = 1500
-# Capabilities, as bits of /proc/self/status.
+STATUS = Path("/proc/self/status")
+# Capabilities, as bits of this file.
 NET_ADMIN, SYS_ADMIN = 12, 21
 CLOSED = (
     "the machine's firewall drops what pods send to other machines; allow it, for example with "
@@ -182,11 +183,16 @@ def close(settings: Settings) -> None:
         _remove(routing, rules, name)
 
 
-def missing_rights(status: Path = Path("/proc/self/status")) -> str:
-    """Return a message if this process may not create networks; empty if it may."""
+def has_capabilities(*bits: int, status: Path = STATUS) -> bool:
+    """Return whether this process has all of these capabilities."""
     lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
     rights = int(lines.get("CapEff", "0"), 16)
-    has_all = all(rights >> bit & 1 for bit in (NET_ADMIN, SYS_ADMIN))
+    return all(rights >> bit & 1 for bit in bits)
+
+
+def missing_rights(status: Path = STATUS) -> str:
+    """Return a message if this process may not create networks; empty if it may."""
+    has_all = has_capabilities(NET_ADMIN, SYS_ADMIN, status=status)
     return "" if has_all else f"it takes {RIGHTS}; start it with: sudo paceline up"
 
 

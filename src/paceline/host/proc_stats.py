@@ -8,16 +8,16 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from paceline.effects import Executor, ProcessHandle
-from paceline.host.asgi_server import LISTENING
+from paceline.effects import ProcessHandle
 from paceline.node.server.stats import IOCounters, Measurement, Usage
 
 KIB = 1024
 TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+# The state of a listening socket in these tables.
+LISTENING = "0A"
 # Addresses in these tables have the machine's byte order within each word of this size.
 WORD_BYTES = 4
 
@@ -166,14 +166,6 @@ def _read(path: str) -> bytes:
         os.close(fd)
 
 
-class ListeningSockets:
-    def __init__(self, blocking: Executor) -> None:
-        self._blocking = blocking
-
-    async def listens(self, shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
-        return await self._blocking.run(partial(are_listening, shims, address, port))
-
-
 def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
     """Return whether all sockets that a connection could reach belong to processes below these shims.
 
@@ -198,11 +190,9 @@ def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> 
 def sockets_at(address: str, port: int, tables: Iterable[str] = TCP_TABLES) -> frozenset[str]:
     """Return the sockets that a connection to this address and port would reach: the most specific address wins."""
     by_address: dict[str, set[str]] = {}
-    for table in tables:
-        for row in _rows(table):
-            local, number = row[1].rsplit(":", 1)
-            if row[3] == LISTENING and int(number, 16) == port:
-                by_address.setdefault(_address(local), set()).add(f"socket:[{row[9]}]")
+    for local, number, inode in _listening(tables):
+        if number == port:
+            by_address.setdefault(_address(local), set()).add(f"socket:[{inode}]")
     for candidate in (address, "0.0.0.0", "::"):  # noqa: S104 - compared, not listened at
         if candidate in by_address:
             return frozenset(by_address[candidate])
@@ -219,11 +209,18 @@ def _open_sockets(pid: int, sockets: frozenset[str]) -> set[str]:
     return targets & sockets
 
 
-def _rows(table: str) -> list[list[str]]:
-    try:
-        return [row.split() for row in Path(table).read_text().splitlines()[1:]]
-    except OSError:
-        return []
+def listening_ports() -> frozenset[int]:
+    return frozenset(port for _, port, _ in _listening(TCP_TABLES))
+
+
+def _listening(tables: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the address, port and inode of every listening socket; the address as it is written in the table."""
+    for table in tables:
+        with contextlib.suppress(OSError):
+            for row in map(str.split, Path(table).read_text().splitlines()[1:]):
+                if row[3] == LISTENING:
+                    address, port = row[1].rsplit(":", 1)
+                    yield address, int(port, 16), row[9]
 
 
 def _address(text: str) -> str:
