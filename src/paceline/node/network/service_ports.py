@@ -45,7 +45,9 @@ def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
     assigned = {port.port: port for service in exposed for port in _node_ports(service)}
     refused = {key_of(service): message for service in exposed if (message := _unsupported_port(service))}
     balanced = (service for service in exposed if is_balanced(service) and key_of(service) not in refused)
-    for service in sorted(balanced, key=lambda service: (not has_ingress(service, address), _age(service))):
+    for service in sorted(
+        balanced, key=lambda service: (current_ingress(service) != ingress_status(address), _age(service))
+    ):
         ports = tuple(_balancer_ports(service))
         conflict = next((message for port in ports if (message := _conflict(port, assigned, address))), "")
         if conflict:
@@ -64,10 +66,6 @@ def is_balanced(service: Object) -> bool:
     """Return whether we are the load balancer of a Service: with a loadBalancerClass another one is."""
     spec = service.get("spec") or {}
     return spec.get("type") == BALANCED and not spec.get("loadBalancerClass")
-
-
-def has_ingress(service: Object, address: str) -> bool:
-    return current_ingress(service) == ingress_status(address)
 
 
 def current_ingress(service: Object) -> list[Any]:

@@ -1,9 +1,8 @@
 """The agent's API, shaped like a kubelet's: pods, logs, exec, attach, port proxy and stats."""
 
-import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.pods import container_statuses_of, containers_of
+from paceline.client.http.reverse_proxy import Receive, Send
 from paceline.effects import Effects
 from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
@@ -22,11 +22,9 @@ from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import RunExec
+from paceline.node.server.remotecommand import ends_first
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import ContainerNotFound, StreamingServer
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -220,12 +218,7 @@ async def _answer(send: Send, code: int, body: bytes, kind: bytes, *, is_denial:
 
 async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:
     """Send chunks until they end or the client disconnects, which only `receive` reports."""
-    async with asyncio.TaskGroup() as group:
-        pump = group.create_task(_pump(send, chunks))
-        closing = group.create_task(_wait_for_disconnect(receive))
-        await asyncio.wait((pump, closing), return_when=asyncio.FIRST_COMPLETED)
-        pump.cancel()
-        closing.cancel()
+    await ends_first(_pump(send, chunks), _wait_for_disconnect(receive))
 
 
 async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:
