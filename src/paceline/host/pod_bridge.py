@@ -89,7 +89,8 @@ def prepare(settings: Settings) -> NetworkChoice:
     running = _running(settings)
     mode = settings.network or (last.mode if last and running else "")
     if running and last and settings.network not in ("", last.mode):
-        message = f"{len(running)} running pods use {_describe(last.mode)}"
+        used = "the machine's network" if last.mode == HOST_NETWORK else "their own networks"
+        message = f"{len(running)} running pods use {used}"
         raise HostError(f"{message}: end them first, or start with --network {last.mode}")
     if running and last is None:
         # They were started before there was a choice.
@@ -317,10 +318,6 @@ def _mtu() -> int:
             if destination == "00000000":
                 return int(Path("/sys/class/net", name, "mtu").read_text())
     return DEFAULT_MTU
-
-
-def _describe(mode: str) -> str:
-    return "the machine's network" if mode == HOST_NETWORK else "their own networks"
 
 
 def _running(settings: Settings) -> frozenset[str]:

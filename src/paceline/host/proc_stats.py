@@ -33,7 +33,7 @@ class Process:
 
 def measure(shims: frozenset[ProcessHandle]) -> Measurement:
     """Measure what runs below each of these shims, and the machine."""
-    table, uptime = processes(), _uptime()
+    table, uptime = processes(), float(Path("/proc/uptime").read_text().split()[0])
     children = children_of(table)
     containers = {
         shim: _usage(list(descendants(shim.pid, children)), table, uptime) for shim in shims if _is_alive(shim, table)
@@ -141,10 +141,6 @@ def _node(uptime: float) -> Usage:
         memory_bytes=memory["MemTotal"] - memory.get("MemAvailable", memory["MemFree"]),
         age_seconds=uptime,
     )
-
-
-def _uptime() -> float:
-    return float(Path("/proc/uptime").read_text().split()[0])
 
 
 def _stat(name: str) -> list[bytes]:

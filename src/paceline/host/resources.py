@@ -32,7 +32,9 @@ def find_cgroups() -> Cgroups | None:
     """Create our group in each controller's hierarchy; None if the kernel or the user's rights do not allow it."""
     try:
         mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
-        groups = dict(_current_group(line) for line in GROUPS.read_text().splitlines())
+        # A line such as `4:memory:/some/where` has the controllers of a hierarchy, and our group in it.
+        lines = (line.split(":", 2) for line in GROUPS.read_text().splitlines())
+        groups = {controllers: path for _, controllers, path in lines}
     except OSError:
         return None
     cgroups = _version1(mounts, groups) or _version2(mounts)
@@ -67,12 +69,6 @@ def limit_all_pods(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int)
     for path, value in settings:
         with contextlib.suppress(OSError):
             path.write_text(str(value))
-
-
-def _current_group(line: str) -> tuple[str, str]:
-    """Return the controllers of one hierarchy and this process's group in it, from a line as `4:memory:/some/where`."""
-    _, controllers, path = line.split(":", 2)
-    return controllers, path
 
 
 def _version1(mounts: list[list[str]], groups: dict[str, str]) -> Cgroups | None:

@@ -92,11 +92,6 @@ def release_of(obj: Object, revision: int) -> Release:
     return Release(app=name, stem=stem_of_app(name), namespace=namespace_of(obj), revision=revision)
 
 
-def marks_of(release: Release) -> dict[str, str]:
-    """Return the labels of all objects of an application."""
-    return {well_known_labels.APP: release.stem}
-
-
 def job_manifest(obj: Object, parts: Rendered, *, revision: int) -> Object:
     """Return the job of a revision, without owner references."""
     release = release_of(obj, revision)
@@ -106,7 +101,7 @@ def job_manifest(obj: Object, parts: Rendered, *, revision: int) -> Object:
         "metadata": {
             "name": release.job,
             "namespace": release.namespace,
-            "labels": {**marks_of(release), well_known_labels.REVISION: str(revision)},
+            "labels": {well_known_labels.APP: release.stem, well_known_labels.REVISION: str(revision)},
         },
         "spec": dict(parts.spec),
     }

@@ -131,7 +131,7 @@ def read_uri(uri: str) -> LogSet | None:
     match = URI.fullmatch(uri)
     if match is None:
         return None
-    parts = [part for part in match["path"].split("/") if part not in ("", ".")]
+    parts = _parts(match["path"])
     if ".." in parts:
         return None
     if match["store"] == "pvc" and parts:
@@ -145,13 +145,17 @@ def log_sets(spec: TensorBoardSpec) -> tuple[LogSet, ...]:
     """Return all locations of logs without duplicates, in the order of the spec."""
     logs = spec.log_dir or LogDir()
     filesets = [read_uri(uri) for uri in spec.training_log_filesets]
-    listed = [_in_claim(claim.name, folder) for claim in logs.pvc for folder in claim.sub_path or ("",)]
+    listed = [
+        LogSet(claim=claim.name, folder="/".join(_parts(folder)))
+        for claim in logs.pvc
+        for folder in claim.sub_path or ("",)
+    ]
     stored = [_in_bucket(logs.s3.secret_ref.name, uri) for uri in logs.s3.uri] if logs.s3 else []
     return tuple(dict.fromkeys(location for location in (*filesets, *listed, *stored) if location is not None))
 
 
-def _in_claim(claim: str, folder: str) -> LogSet:
-    return LogSet(claim=claim, folder="/".join(part for part in folder.split("/") if part not in ("", ".")))
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _in_bucket(secret: str, uri: str) -> LogSet | None:

@@ -29,8 +29,7 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    debugged,
-    resumed,
+    with_run_mode,
 )
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope, Rule
 
@@ -242,9 +241,7 @@ KIND = JobKind(
 def _template(
     job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: JobNaming, place: ReplicaId
 ) -> Mapping[str, Any]:
-    if site.is_resumed:
-        template = resumed(template, job.run_mode, role=place.role, main=0)
-    template = debugged(template, job.run_mode, role=place.role, main=0)
+    template = with_run_mode(template, job.run_mode, is_resumed=site.is_resumed, role=place.role, main=0)
     filled = variables.fill(template, site=site, place=place)
     # T9k's labels for this kind.
     return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})

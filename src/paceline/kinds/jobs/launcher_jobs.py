@@ -8,12 +8,13 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
+from paceline.kinds.decode import misfits
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
 from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
-from paceline.kinds.spec.pod_template import check_sketch, check_template, check_unique, with_container
+from paceline.kinds.spec.pod_template import SketchedTemplate, check_template, check_unique, with_container
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, check_run_mode, resumed
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
@@ -101,7 +102,7 @@ def _check_templates(job: LauncherJob, path: str) -> Iterator[Fault]:
     for index, spec in enumerate(job.replica_specs):
         template_path = f"{path}[{index}].template"
         if spec.type == LAUNCHER:
-            faults += check_sketch(spec.template or {}, template_path)
+            faults += misfits(spec.template or {}, SketchedTemplate, template_path)
         elif spec.template is None:
             faults.append(required(template_path, "set the pod template of the workers"))
         else:

@@ -30,8 +30,7 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    debugged,
-    resumed,
+    with_run_mode,
 )
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
@@ -172,9 +171,7 @@ class _TensorFlowCluster:
 
 def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: ReplicaId) -> Free:
     main = replica_specs.container_named(template, CONTAINER)
-    if cluster.site.is_resumed:
-        template = resumed(template, job.run_mode, role=place.role, main=main)
-    template = debugged(template, job.run_mode, role=place.role, main=main)
+    template = with_run_mode(template, job.run_mode, is_resumed=cluster.site.is_resumed, role=place.role, main=main)
     return with_env(template, _env(cluster, place))
 
 

@@ -27,8 +27,7 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    debugged,
-    resumed,
+    with_run_mode,
 )
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
@@ -131,9 +130,7 @@ class _XGBoostPeers:
 
 def _template(job: XGBoostTrainingJob, template: Free, *, peers: _XGBoostPeers, rank: int) -> Free:
     role, main = peers.places[rank].role, replica_specs.container_named(template, CONTAINER)
-    if peers.site.is_resumed:
-        template = resumed(template, job.run_mode, role=role, main=main)
-    template = debugged(template, job.run_mode, role=role, main=main)
+    template = with_run_mode(template, job.run_mode, is_resumed=peers.site.is_resumed, role=role, main=main)
     return with_env(template, _env(peers, rank))
 
 

@@ -95,11 +95,6 @@ class SketchedTemplate(_Loose, frozen=True, kw_only=True):
     metadata: Metadata | None = None
 
 
-def check_sketch(template: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Return the faults of a partial template, which is completed from another one."""
-    return misfits(template, SketchedTemplate, path)
-
-
 def read(template: Mapping[str, Any]) -> PodTemplate:
     """Return the decoded template; it must be valid."""
     return decode(template, PodTemplate)

@@ -192,6 +192,12 @@ def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, mai
     return without_init(changed) if entry.skip_init_container else changed
 
 
+def with_run_mode(template: Mapping[str, Any], mode: RunMode | None, *, is_resumed: bool, role: str, main: int) -> Free:
+    """Return a copy of a template with the settings of its replica type for debug mode and after a pause."""
+    template = resumed(template, mode, role=role, main=main) if is_resumed else template
+    return debugged(template, mode, role=role, main=main)
+
+
 def debugged(
     template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int, default: Words | None = None
 ) -> Free:

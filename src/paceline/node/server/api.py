@@ -86,7 +86,9 @@ class Kubelet:
             case "GET", ["healthz"]:
                 await _answer(send, 200, b"ok", PLAIN)
             case "GET", ["pods"]:
-                await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
+                mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
+                pod_list = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+                await _answer(send, 200, json.dumps(pod_list).encode(), JSON)
             case "GET", ["stats", "summary"]:
                 await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
             case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
@@ -126,21 +128,14 @@ class Kubelet:
         if container not in names:
             raise BadRequest(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
         numbers = attempt_numbers(self.world, self.folders, uid_of(pod), container)
-        started = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
+        attempts = [self.folders.attempt(uid_of(pod), container, number) for number in numbers]
+        started = [folder for folder in attempts if self.world.files.exists(folder / shim.STARTED)]
         if query.previous and len(started) < 2:
             raise BadRequest(f'previous terminated container "{container}" in pod "{key[1]}" not found')
         if not started:
             reason = _waiting_reason(pod, container)
             raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {reason}')
-        folder = self.folders.attempt(uid_of(pod), container, started[-2 if query.previous else -1])
-        return self.archived.archive.check_log(folder, key[1])
-
-    def _started(self, pod: Object, container: str, number: int) -> Path:
-        return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
-
-    def _list(self) -> Object:
-        mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
-        return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+        return self.archived.archive.check_log(started[-2 if query.previous else -1], key[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
