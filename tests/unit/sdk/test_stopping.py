@@ -29,6 +29,11 @@ def test_d07_our_own_agent_alone_sends_the_signal_that_was_chosen():
     assert is_ours({})
 
 
+def test_d07_pods_that_have_ended_have_nobody_to_be_asked():
+    assert seconds_to_stop([pod("Running")], margin=0) > 0
+    assert seconds_to_stop([pod("Failed")], margin=0) == 0
+
+
 def test_pods_may_take_their_grace_period_twice_since_servers_end_after_those_they_serve():
     def lives(phase, grace=None):
         return {"spec": {"terminationGracePeriodSeconds": grace}, **pod(phase)}

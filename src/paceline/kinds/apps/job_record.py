@@ -25,7 +25,7 @@ class JobRecord(Part, frozen=True, kw_only=True):
     digest: Annotated[str, about("Digest of the revision's spec.")]
     job: Annotated[Free, any_shape("Kind, name and spec of the job.")]
     template: Annotated[str, about("Name and version of the template.")] = ""
-    values: Annotated[Free, any_shape("Values that were passed to the template.")] | None = None
+    values: Annotated[Free | None, any_shape("Values that were passed to the template.")] = None
     hyperparameters: Annotated[dict[str, str], about("Hyperparameters, as passed to the command.")] = msgspec.field(
         default_factory=dict
     )

@@ -34,11 +34,11 @@ class JobOf(Part, frozen=True, kw_only=True):
 class TrainingApp(Part, frozen=True, kw_only=True):
     """A training that is repeated with changes: each change runs as a new job, the next revision."""
 
-    template: Annotated[TemplateRef, about("Template that creates the job from the values.")] | None = None
-    values: (
-        Annotated[Free, any_shape("Values for the template; `paceline app template show NAME` explains them.")] | None
-    ) = None
-    job: Annotated[JobOf, about("The job, if no template is used.")] | None = None
+    template: Annotated[TemplateRef | None, about("Template that creates the job from the values.")] = None
+    values: Annotated[
+        Free | None, any_shape("Values for the template; `paceline app template show NAME` explains them.")
+    ] = None
+    job: Annotated[JobOf | None, about("The job, if no template is used.")] = None
     suspend: Annotated[bool, about("Stop the training and keep its data; false resumes it.")] = False
     rerun: Annotated[Count, about("Increment it to run the same spec again as the next revision.")] = 0
     revision_history_limit: Annotated[

@@ -40,7 +40,7 @@ class Ssh(Part, frozen=True, kw_only=True, rename=None):
     """SSH access. It is accepted but has no effect: `kubectl exec` opens a shell in the notebook."""
 
     enabled: Annotated[bool, about("Whether an SSH server runs in the notebook. Not used.")] = False
-    service_type: Annotated[str, about("Type of the Service for SSH. Not used.")] | None = msgspec.field(
+    service_type: Annotated[str | None, about("Type of the Service for SSH. Not used.")] = msgspec.field(
         default=None, name="serviceType"
     )
     # T9k's spelling, also on the wire.
@@ -54,10 +54,10 @@ class NotebookSpec(Part, frozen=True, kw_only=True):
         Literal["jupyter", "Jupyter", "RStudio"], about("Program of the notebook; only jupyter is supported.")
     ] = "jupyter"
     template: Template
-    ssh: Annotated[Ssh, about("SSH access. Not used.")] | None = None
+    ssh: Annotated[Ssh | None, about("SSH access. Not used.")] = None
     suspend: Annotated[bool, about("Delete the pod and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
-    scheduler: Annotated[Scheduler, about("Scheduler of the pod.")] | None = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pod.")] = None
 
 
 def check(spec: NotebookSpec, path: str) -> tuple[Fault, ...]:

@@ -25,7 +25,7 @@ MODES = {"running": False, "paused": True}
 class OldRunMode(Part, frozen=True, kw_only=True):
     """The field of an interactive workload's shape until 2024."""
 
-    run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
+    run_mode: Annotated[Literal["running", "paused"] | None, about("Old form of suspend.")] = None
 
 
 def run_mode_to_suspend(draft: Migration) -> None:
@@ -80,8 +80,8 @@ class LogDir(Part, frozen=True, kw_only=True):
     """Locations of the logs."""
 
     pvc: Annotated[tuple[ClaimLogs, ...], about("Logs in claims.")] = ()
-    s3: Annotated[BucketLogs, about("Logs in a bucket.")] | None = None
-    http: Annotated[WebLogs, about("Logs on the web.")] | None = None
+    s3: Annotated[BucketLogs | None, about("Logs in a bucket.")] = None
+    http: Annotated[WebLogs | None, about("Logs on the web.")] = None
 
 
 class TensorBoardSpec(Part, frozen=True, kw_only=True):
@@ -90,8 +90,8 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
     training_log_filesets: Annotated[
         Words, about("Locations of the logs, as t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER.")
     ] = ()
-    log_dir: Annotated[LogDir, about("Locations of the logs.")] | None = None
-    image: Annotated[str, about("Image with TensorBoard, such as tensorflow/tensorflow:2.14.0.")] | None = None
+    log_dir: Annotated[LogDir | None, about("Locations of the logs.")] = None
+    image: Annotated[str | None, about("Image with TensorBoard, such as tensorflow/tensorflow:2.14.0.")] = None
     resources: Resources | None = None
     suspend: Annotated[bool, about("Delete the pod and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
@@ -102,7 +102,7 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
             "NodePort (also a high port of the nodes), LoadBalancer (also port 80 of an external address)."
         ),
     ] = INSIDE
-    scheduler: Annotated[Scheduler, about("Scheduler of the pod.")] | None = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pod.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,22 +36,22 @@ class TorchConfig(Part, frozen=True, kw_only=True):
 class ColossalAISsh(Part, frozen=True, kw_only=True):
     """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
-    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
-    sshd_path: Annotated[str, about("Path of T9k's SSH server in the workers. Not used.")] | None = None
+    auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys. Not used.")] = None
+    sshd_path: Annotated[str | None, about("Path of T9k's SSH server in the workers. Not used.")] = None
 
 
 class ColossalAIJob(LauncherJob, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
-    torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
-    ssh: Annotated[ColossalAISsh, about("T9k's SSH settings.")] | None = None
+    torch_config: Annotated[TorchConfig | None, about("How torchrun is called on every worker.")] = None
+    ssh: Annotated[ColossalAISsh | None, about("T9k's SSH settings.")] = None
 
 
 class OldLauncher(Part, frozen=True, kw_only=True):
     """The launcher, in the shape used until 2025."""
 
-    image: Annotated[str, about("Old form of the launcher's image.")] | None = None
-    working_dir: Annotated[str, about("Old form of the launcher's working directory.")] | None = None
+    image: Annotated[str | None, about("Old form of the launcher's image.")] = None
+    working_dir: Annotated[str | None, about("Old form of the launcher's working directory.")] = None
     env: Annotated[
         tuple[
             Annotated[Free, Meta(description="An environment variable.", extra_json_schema={"$ref": f"{CORE}EnvVar"})],
@@ -65,9 +65,9 @@ class OldLauncher(Part, frozen=True, kw_only=True):
 class OldColossalAIWorker(Part, frozen=True, kw_only=True):
     """The workers, in the shape used until 2025."""
 
-    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
+    replicas: Annotated[Count | None, about("Old form of replicas.")] = None
     template: Template | None = None
-    proc_per_worker: Annotated[Count, about("Old form of torchConfig.procPerWorker.")] | None = None
+    proc_per_worker: Annotated[Count | None, about("Old form of torchConfig.procPerWorker.")] = None
     command: Annotated[Words, about("Old form of torchConfig.script.")] = ()
     torch_args: Annotated[Words, about("Old form of torchConfig.extraArgs.")] = ()
 
@@ -75,16 +75,16 @@ class OldColossalAIWorker(Part, frozen=True, kw_only=True):
 class OldColossalAISsh(Part, frozen=True, kw_only=True):
     """SSH settings in the spelling of MPIJob."""
 
-    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] | None = None
+    ssh_auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] = None
 
 
 class OldColossalAIJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2025."""
 
-    launcher: Annotated[OldLauncher, about("Old form of replicaSpecs with type launcher.")] | None = None
-    worker: Annotated[OldColossalAIWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
-    ssh: Annotated[OldColossalAISsh, about("T9k's SSH settings.")] | None = None
-    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
+    launcher: Annotated[OldLauncher | None, about("Old form of replicaSpecs with type launcher.")] = None
+    worker: Annotated[OldColossalAIWorker | None, about("Old form of replicaSpecs and torchConfig.")] = None
+    ssh: Annotated[OldColossalAISsh | None, about("T9k's SSH settings.")] = None
+    run_policy: Annotated[OldCleanUpWorkers | None, about("What is deleted when the job ends.")] = None
 
 
 def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:

@@ -146,7 +146,7 @@ class ServicePort(Part, frozen=True, kw_only=True):
 
     name: Annotated[str, about("Name of the port, for $(service.port[NAME]).")] = ""
     port: Annotated[PortNumber, about("Number of the port.")]
-    target_port: Annotated[int | str, about("Must equal port, because replicas are reached directly.")] | None = None
+    target_port: Annotated[int | str | None, about("Must equal port, because replicas are reached directly.")] = None
     protocol: Annotated[Literal["TCP", "UDP", "SCTP"], about("Protocol of the port.")] = "TCP"
 
 
@@ -169,13 +169,13 @@ class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
     ]
     failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
     replica_specs: Annotated[tuple[GenericReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
-    service: Annotated[Service, about("Host names and ports at which replicas reach each other.")] | None = None
+    service: Annotated[Service | None, about("Host names and ports at which replicas reach each other.")] = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[Limits, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[Limits | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: GenericJob, path: str) -> tuple[Fault, ...]:

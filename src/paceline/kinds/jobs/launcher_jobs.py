@@ -40,10 +40,9 @@ CleanUpWorkers = Annotated[
 class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
     """A string instead of true and false, as in T9k's pages of 2023."""
 
-    clean_up_workers: (
-        Annotated[bool | str, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")]
-        | None
-    ) = None
+    clean_up_workers: Annotated[
+        bool | str | None, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")
+    ] = None
 
 
 class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
@@ -51,15 +50,10 @@ class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
 
     type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
     replicas: Replicas = 1
-    template: (
-        Annotated[
-            Template,
-            about(
-                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
-            ),
-        ]
-        | None
-    ) = None
+    template: Annotated[
+        Template | None,
+        about("Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."),
+    ] = None
     restart_policy: RestartObject | None = None
 
 
@@ -77,9 +71,9 @@ class LauncherJob(DataFlowSpec, frozen=True, kw_only=True):
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[LauncherRunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[LauncherRunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: LauncherJob, path: str) -> Iterator[Fault]:

@@ -133,18 +133,15 @@ class Elastic(Part, frozen=True, kw_only=True):
     """Bounds for the number of replicas of an elastic job."""
 
     enabled: Annotated[bool, about("Allow the number of replicas to change while the job runs.")] = False
-    min_replicas: Annotated[Size, about("Minimum number of replicas.")] | None = None
-    max_replicas: Annotated[Size, about("Maximum number of replicas.")] | None = None
-    expected_replicas: (
-        Annotated[
-            Size,
-            about(
-                "Desired number of replicas, instead of the sum of replicas; may change at any time. If omitted, the "
-                "sum of replicas, limited by the bounds."
-            ),
-        ]
-        | None
-    ) = None
+    min_replicas: Annotated[Size | None, about("Minimum number of replicas.")] = None
+    max_replicas: Annotated[Size | None, about("Maximum number of replicas.")] = None
+    expected_replicas: Annotated[
+        Size | None,
+        about(
+            "Desired number of replicas, instead of the sum of replicas; may change at any time. If omitted, the "
+            "sum of replicas, limited by the bounds."
+        ),
+    ] = None
 
 
 def check_elastic(elastic: Elastic | None, path: str) -> Iterator[Fault]:

@@ -59,21 +59,17 @@ class TensorFlowTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
 
     replica_specs: Annotated[tuple[TensorFlowReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
     restart_scope: Scope | None = None
-    success_policy: (
-        Annotated[
-            Literal["AllWorkers"],
-            about("AllWorkers: the job succeeds when the chief and all workers have. If omitted, the chief decides."),
-        ]
-        | None
-    ) = None
+    success_policy: Annotated[
+        Literal["AllWorkers"] | None,
+        about("AllWorkers: the job succeeds when the chief and all workers have. If omitted, the chief decides."),
+    ] = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
-    tensorboard_spec: (
-        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
-        | None
-    ) = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[RunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
+    tensorboard_spec: Annotated[
+        TensorBoardSpec | None, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")
+    ] = None
 
 
 def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:

@@ -75,8 +75,8 @@ class Data(Value, frozen=True, kw_only=True):
 class ModelTrainingValues(Value, frozen=True, kw_only=True):
     """Values for a training with your own code."""
 
-    git: Annotated[GitValues, about("Git repository with the code.")] | None = None
-    archive: Annotated[ArchiveValues, about("Archive with the code; `paceline train` creates it.")] | None = None
+    git: Annotated[GitValues | None, about("Git repository with the code.")] = None
+    archive: Annotated[ArchiveValues | None, about("Archive with the code; `paceline train` creates it.")] = None
     command: Annotated[str, about("Shell command that runs in the directory of the code.")] = ""
     framework: Annotated[str, about("tensorflow, keras, pytorch, python, or the name of an image.")] = "tensorflow"
     distributed: Annotated[bool, about("Whether several replicas train together.")] = False
