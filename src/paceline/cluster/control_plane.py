@@ -29,14 +29,13 @@ from paceline.cluster.wiring import Machine, create_default_objects, publish_api
 from paceline.controllers.job.reconciler import PORTS
 from paceline.effects import Effects
 from paceline.errors import HostError
-from paceline.host.asgi_server import loopback_socket, pod_sockets, serve, unix_socket
+from paceline.host.asgi_server import listening_ports, loopback_socket, pod_sockets, serve, unix_socket
 from paceline.host.cluster_clock import ClockKeeper, open_clock
 from paceline.host.connection_limits import ConnectionLimiter
 from paceline.host.effects import GC_THRESHOLD, OneThread, real_world, release_memory, trim_memory
 from paceline.host.home_protection import close_home, protect_from_oom
 from paceline.host.lockfile import lock_file, mark_ready
 from paceline.host.pod_bridge import NetworkChoice, bridge_name, close, prepare
-from paceline.host.proc_stats import listening_ports
 from paceline.host.shim_processes import raise_open_files
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK, Settings

@@ -12,12 +12,10 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from paceline.effects import ProcessHandle
+from paceline.host.asgi_server import TCP_TABLES, listening_sockets
 from paceline.node.server.stats import IOCounters, Measurement, Usage
 
 KIB = 1024
-TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-# The state of a listening socket in these tables.
-LISTENING = "0A"
 # Addresses in these tables have the machine's byte order within each word of this size.
 WORD_BYTES = 4
 
@@ -186,7 +184,7 @@ def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> 
 def sockets_at(address: str, port: int, tables: Iterable[str] = TCP_TABLES) -> frozenset[str]:
     """Return the sockets that a connection to this address and port would reach: the most specific address wins."""
     by_address: dict[str, set[str]] = {}
-    for local, number, inode in _listening(tables):
+    for local, number, inode in listening_sockets(tables):
         if number == port:
             by_address.setdefault(_address(local), set()).add(f"socket:[{inode}]")
     for candidate in (address, "0.0.0.0", "::"):  # noqa: S104 - compared, not listened at
@@ -203,20 +201,6 @@ def _open_sockets(pid: int, sockets: frozenset[str]) -> set[str]:
             with contextlib.suppress(OSError):
                 targets.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115
     return targets & sockets
-
-
-def listening_ports() -> frozenset[int]:
-    return frozenset(port for _, port, _ in _listening(TCP_TABLES))
-
-
-def _listening(tables: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield the address, port and inode of every listening socket; the address as it is written in the table."""
-    for table in tables:
-        with contextlib.suppress(OSError):
-            for row in map(str.split, Path(table).read_text().splitlines()[1:]):
-                if row[3] == LISTENING:
-                    address, port = row[1].rsplit(":", 1)
-                    yield address, int(port, 16), row[9]
 
 
 def _address(text: str) -> str:
