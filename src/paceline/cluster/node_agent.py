@@ -141,14 +141,12 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
         )
         await started.wait()
-        group.create_task(
-            _service_proxy(agent, machine, OpenPorts(address=settings.external_address, group=group)).run()
-        )
+        group.create_task(_proxy(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
         release_memory()
         _answer(READY)
 
 
-def _service_proxy(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> ServiceProxy:
+def _proxy(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> ServiceProxy:
     """Return the proxy of external Service ports; it reaches pods as the API server's proxy does."""
     return ServiceProxy(
         cluster=agent.cluster,
