@@ -8,14 +8,18 @@ Never  holds a fact about a template: it renders one TrainingApp that carries th
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from paceline.kinds.apps.templates.registry import TEMPLATES, rows_of, values_schema, values_text
-from paceline.kinds.apps.templates.types import Template
+from paceline.kinds.apps.templates.registry import TEMPLATES, default_text, fields_of, help_of, nested_type, rows_of
+from paceline.kinds.apps.templates.types import Template, Value
 from paceline.kinds.kind_types import OWN_API_VERSION
+from paceline.kinds.schema import spec_schema
 
 ROOT = Path(__file__).parent.parent
 COMMAND = "make charts"
+DRAFT = "http://json-schema.org/draft-07/schema#"
 WRITTEN = f"# Written by `{COMMAND}` from the code; do not edit it.\n"
 # What is not set travels as nothing; the name of the release is the name of the application.
 APP = """\
@@ -73,6 +77,44 @@ def chart(template: Template) -> str:
     """Write Chart.yaml."""
     facts = {"apiVersion": "v2", "type": "application", "name": template.name, "version": template.version}
     return "".join(f"{name}: {text}\n" for name, text in {**facts, "description": template.description}.items())
+
+
+def values_schema(template: Template) -> dict[str, Any]:
+    """Return the values.schema.json of a chart, with which Helm validates values before it renders."""
+    schema = _strict(spec_schema(template.values))
+    return {"$schema": DRAFT, "title": template.name, **schema}
+
+
+def values_text(template: Template) -> str:
+    """Return the values.yaml of a chart: every default, with its help text above it."""
+    return "\n".join(_lines(template.values, template.defaults(), 0)) + "\n"
+
+
+def _lines(kind: type[Value], defaults: Mapping[str, Any], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    for field in fields_of(kind):
+        name, default = field.encode_name, defaults.get(field.encode_name)
+        yield f"{indent}# {help_of(field.type)}"
+        if (inner := nested_type(field.type)) is not None:
+            yield f"{indent}{name}:"
+            yield from _lines(inner, default or {}, depth + 1)
+        elif default is None:
+            yield f"{indent}# {name}: (not set)"
+        else:
+            yield f"{indent}{name}: {default_text(default)}"
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema for Helm: without the extensions of Kubernetes, and with unknown fields forbidden."""
+    strict = {key: value for key, value in schema.items() if not key.startswith("x-kubernetes-")}
+    if "properties" in strict:
+        strict["properties"] = {name: _strict(field) for name, field in strict["properties"].items()}
+        strict["additionalProperties"] = False
+    elif isinstance(strict.get("additionalProperties"), dict):
+        strict["additionalProperties"] = _strict(strict["additionalProperties"])
+    if isinstance(strict.get("items"), dict):
+        strict["items"] = _strict(strict["items"])
+    return strict
 
 
 def readme(template: Template) -> str:

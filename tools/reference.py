@@ -53,7 +53,7 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """Give every page by its path below docs/reference/."""
-    kinds: tuple[Kind, ...] = (*registry.KINDS, *registry.SERVICES, *registry.PLAIN)
+    kinds: tuple[Kind, ...] = registry.every_kind()
     shown = [kind for kind in kinds if not kind.alias_of]
     aliases = {kind.kind: [each.kind for each in kinds if each.alias_of == kind.kind] for kind in shown}
     written = {f"kinds/{kind.kind.lower()}.md": page(kind, aliases[kind.kind]) for kind in shown}

@@ -13,10 +13,10 @@ from pathlib import Path
 from paceline.apiserver.paths import find_target, split_path
 from paceline.apiserver.status_errors import StatusError
 from paceline.client.kubeconfig import load
-from paceline.cluster.crd_install import full_scheme
 from paceline.cluster.pki import prepare_keys
 from paceline.host.effects import real_world
 from paceline.settings import Settings
+from paceline.testing.fixed_kinds import full_scheme
 from paceline.testing.real.kube import find_assets
 from paceline.testing.traffic_recorder import recorder
 from tests.clients.scenario import job, pod

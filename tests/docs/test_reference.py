@@ -21,7 +21,7 @@ from paceline.settings import VARIABLES
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-KINDS = [kind.kind for kind in (*registry.KINDS, *registry.SERVICES, *registry.PLAIN) if not kind.alias_of]
+KINDS = [kind.kind for kind in registry.every_kind() if not kind.alias_of]
 
 
 def test_every_page_is_current():

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from paceline.client.interface import Collection
-from paceline.cluster.crd_install import full_scheme
 from paceline.errors import Fault, Invalid
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, Located
 from paceline.model.gang import Gang, JobNaming, Member, ReplicaId
+from paceline.testing.fixed_kinds import full_scheme
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.processes import Course
 from tests.integration.life import ended, phase_becomes, started

@@ -3,7 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self, TypeVar
 
 import click
@@ -38,7 +38,9 @@ def choose(question: str, choices: dict[str, str], default: str) -> str:
 
 
 def confirm(question: str) -> bool:
-    """Ask for confirmation; anything but yes means no."""
+    """Ask for confirmation; anything but yes means no. Without a terminal, as in scripts, nothing is asked."""
+    if not can_ask():
+        return True
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:
@@ -60,9 +62,7 @@ class Interrupts:
         self._listen()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._previous_handler)
 
     def paused(self, ask: Callable[[], T]) -> T:

@@ -87,6 +87,22 @@ def find_job_or_app(session: Session, word: str) -> JobOrApp:
         return JobOrApp(app=app)
 
 
+PODS = ("pod", "pods", "po")
+
+
+def job_or_pod(session: Session, word: str) -> JobRef | str:
+    """Return the job of this name, or the name of a pod; pod/NAME is always a pod."""
+    kind, slash, name = word.partition("/")
+    if slash and kind in PODS:
+        return name
+    try:
+        return session.job(word)
+    except NotFound:
+        if slash or not session.has_pod(word):
+            raise
+        return word
+
+
 BACKGROUND = {"propagationPolicy": "Background"}
 
 

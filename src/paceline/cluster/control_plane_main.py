@@ -3,16 +3,14 @@
 It reports on FD that it is ready, or why not. SUPERVISOR is the pid of the process that restarts it when it ends.
 """
 
-import contextlib
 import logging
-import os
 import sys
 from pathlib import Path
 
 from paceline.cluster.control_plane import run_control
 from paceline.cluster.daemon import load_last_settings
 from paceline.cluster.logs import configure_logging, leaves, messages_of
-from paceline.cluster.supervisor import FINAL, FOREGROUND
+from paceline.cluster.supervisor import FINAL, FOREGROUND, report_once
 from paceline.cluster.supervisor_keeper import SupervisorProcess
 from paceline.errors import Invalid, PacelineError
 from paceline.host.lockfile import READY
@@ -25,25 +23,15 @@ def main() -> int:
     """Run until a signal; log an expected error as one line, and a bug with its traceback."""
     settings = load_last_settings(Path(sys.argv[1]))
     configure_logging("control", settings.log)
-    fd, supervisor = None, None
+    answer, has_started, supervisor = report_once(int(sys.argv[2]) if len(sys.argv) > 2 else -1), False, None
     if len(sys.argv) > 2:
-        fd = int(sys.argv[2])
-        # The agent must not inherit it: only the waiting process may hold it open.
-        os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
         supervisor = SupervisorProcess(pid=int(sys.argv[3]), is_in_front=sys.argv[4] == FOREGROUND)
         if supervisor.is_in_front:
             logging.getLogger().setLevel(logging.WARNING)
 
-    def answer(text: str) -> None:
-        nonlocal fd
-        if fd is not None:
-            # The process that started this one may have exited; continue.
-            with contextlib.suppress(BrokenPipeError):
-                os.write(fd, text.encode())
-            os.close(fd)
-            fd = None
-
     def ready() -> None:
+        nonlocal has_started
+        has_started = True
         log.info("ready")
         answer(READY)
 
@@ -56,7 +44,7 @@ def main() -> int:
         is_final = any(isinstance(error, (Damaged, Invalid)) for error in leaves(errors))
     if failed:
         # A command in the foreground prints the answer itself.
-        if fd is None or supervisor is None or not supervisor.is_in_front:
+        if has_started or supervisor is None or not supervisor.is_in_front:
             log.error("%s", failed)
         answer(failed)
     return (FINAL if is_final else 1) if failed else 0

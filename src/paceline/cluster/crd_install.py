@@ -8,7 +8,7 @@ from paceline.apimachinery.crd import validation
 from paceline.apimachinery.crd.crd import ShippedKind
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Scheme
-from paceline.apiserver.crd.registry import LiveKinds, SchemaCache
+from paceline.apiserver.crd.registry import LiveKinds
 from paceline.client.interface import CRDS, Cluster
 from paceline.errors import NotFound
 from paceline.kinds import registry
@@ -24,18 +24,10 @@ def builtin_scheme() -> Scheme:
 
 
 @cache
-def full_scheme() -> Scheme:
-    """Return the built-in kinds and our own, as they are served once all CRDs are installed."""
-    components = builtin_components()
-    resources = (*builtin_resources(), *registry.resources(components))
-    return Scheme(resources=resources, components=components)
-
-
-@cache
 def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
     """Return our kinds with their CRDs, by group and kind."""
     components = builtin_components()
-    pairs = zip(registry.resources(components), registry.crds(components), strict=True)
+    pairs = zip(registry.resources(), registry.crds(components), strict=True)
     return {
         (resource.group, resource.kind): ShippedKind(resource=resource, definition=_completed(definition))
         for resource, definition in pairs
@@ -45,16 +37,6 @@ def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
 def live_kinds(store: Store) -> LiveKinds:
     """Return the kinds that the CRDs in a store define; our own ones with the validation that a CRD cannot express."""
     return LiveKinds(builtin_scheme(), store, own_kinds())
-
-
-def fixed_kinds(store: Store) -> LiveKinds:
-    """Return our kinds without installing CRDs, for tests that start many clusters."""
-    return LiveKinds(full_scheme(), store, schemas=_full_schemas())
-
-
-@cache
-def _full_schemas() -> SchemaCache:
-    return SchemaCache(full_scheme().components)
 
 
 async def define_kinds(cluster: Cluster) -> None:

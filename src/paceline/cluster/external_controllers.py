@@ -1,4 +1,4 @@
-"""The controllers of our kinds as one process beside any cluster: checked before they start, led by a lease."""
+"""Run the controllers of our kinds against any Kubernetes cluster: check it first, then lead by a lease."""
 
 import asyncio
 import contextlib
@@ -32,17 +32,17 @@ from paceline.host.effects import real_world
 
 log = logging.getLogger(__name__)
 
-# Where the lease lies when jobs of all namespaces are looked after, and what it is called.
+# The namespace of the lease if all namespaces are managed, and its name.
 HOME = "paceline-system"
 LEASE = "paceline-controller"
-# How the embedded cluster signs its version.
+# The suffix of the embedded cluster's version.
 EMBEDDED = "+paceline"
-# A definition is stored a moment before its kind is served: how long we wait for those that we have defined, and for
-# those that somebody else may have defined right before.
+# A CRD is stored a moment before its kind is served: how long we wait for those that we have just created, and for
+# those that someone else may have created right before.
 SERVED_SECONDS, KNOWN_SECONDS, POLL_SECONDS = 60.0, 10.0, 0.2
-# How long a token that somebody replaces in time is used before it is read again.
+# How long a token is used before its file, which the kubelet renews, is read again.
 TOKEN_SECONDS = 60.0
-# Every pod has an address of its own, and nobody counts visits to services.
+# Every pod has its own address, and requests to services are not counted.
 ANY_CLUSTER = Machine(shares_network=False)
 
 Say = Callable[[str], None]
@@ -50,30 +50,30 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which cluster is looked after, and how much of it."""
+    """The cluster to manage, and how much of it."""
 
     access: Access
-    # Only this namespace; all of them when it is empty.
+    # Only this namespace; all of them if it is empty.
     namespace: str = ""
-    # Where the lease lies; empty: in the namespace that is looked after, or in one of our own.
+    # The namespace of the lease; if it is empty, the managed namespace, or else our own.
     lease_namespace: str = ""
     installs_kinds: bool = False
 
     @property
     def lease(self) -> Key:
-        """Give namespace and name of the lease."""
+        """Return the namespace and name of the lease."""
         return self.lease_namespace or self.namespace or HOME, LEASE
 
 
 def find_access(kubeconfig: str, context: str, environ: Mapping[str, str]) -> Access:
-    """Find the way to the cluster: the file that is named, else as kubectl does, else the pod we run in."""
+    """Return the access to the cluster: of the given file, else as kubectl finds it, else of the pod we run in."""
     if kubeconfig:
         return load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
     return discover(environ, Path.home(), Path.read_bytes, context=context)
 
 
 def run_controller(choice: Choice, say: Say) -> None:
-    """Look after the cluster until a signal says stop; `say` is told what a person should know."""
+    """Manage the cluster until a signal; `say` gets the messages for the user."""
     uvloop.run(run_until_signalled(_connected(choice, real_world(), say)))
 
 
@@ -89,13 +89,13 @@ async def _connected(choice: Choice, world: Effects, say: Say) -> None:
 
 
 async def _server_date(transport: Transport) -> str:
-    """Ask for the server's time: it stamps the objects, and this machine's clock may be wrong."""
+    """Return the server's time: objects have its time stamps, and this machine's clock may be wrong."""
     answer = await transport.send(Request(method="GET", path="/version"))
     return dict(answer.headers).get("date", "")
 
 
 async def check(cluster: Cluster, choice: Choice) -> str:
-    """Make sure that the controllers can work there; HostError says what is missing, and what would mend it."""
+    """Check that the controllers can work there; HostError says what is missing, and how to add it."""
     version = str((await _ask(cluster, "/version")).get("gitVersion") or "")
     if version.endswith(EMBEDDED):
         raise HostError(f"{choice.access.server} is an embedded cluster of Paceline: its controllers run already")
@@ -159,7 +159,7 @@ async def _define(cluster: Cluster) -> None:
 
 
 async def _never_served(cluster: Cluster, seconds: float) -> tuple[str, ...]:
-    """Ask which of our kinds the cluster does not serve although it had time to."""
+    """Return which of our kinds the cluster does not serve after this time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while await _not_served(cluster):  # noqa: ASYNC110 - nothing tells when a kind is served
@@ -168,7 +168,7 @@ async def _never_served(cluster: Cluster, seconds: float) -> tuple[str, ...]:
 
 
 async def _not_served(cluster: Cluster) -> tuple[str, ...]:
-    """Ask which of our kinds the cluster does not serve, by their full names."""
+    """Return the full names of our kinds that the cluster does not serve."""
     plurals_by_path: dict[str, set[str]] = {}
     for kind in own_kinds().values():
         where = kind.resource
@@ -184,11 +184,11 @@ async def _not_served(cluster: Cluster) -> tuple[str, ...]:
 
 
 async def _need_namespace(cluster: Cluster, name: str) -> None:
-    """Make the namespace of the lease where it is missing."""
+    """Create the namespace of the lease if it is missing."""
     try:
         await cluster.get(NAMESPACES, "", name)
     except Forbidden:
-        # Who may see none cannot tell; the lease will.
+        # We may not read namespaces; creating the lease will fail if it is missing.
         return
     except NotFound:
         try:
@@ -202,7 +202,7 @@ async def _need_namespace(cluster: Cluster, name: str) -> None:
 
 
 def pod_token(clock: Clock, read: Read) -> Bearer:
-    """Give a token that is read again from time to time; the kubelet puts a new one in place before it runs out."""
+    """Return a function that reads the pod's token, again after a while: the kubelet renews it before it expires."""
     token, read_at = "", 0.0
 
     def bearer() -> str:

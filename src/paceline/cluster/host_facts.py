@@ -1,4 +1,4 @@
-"""Look at this machine once: what a node agent must know before the first pod comes."""
+"""The facts about this machine that the node agent needs, read once at its start."""
 
 import os
 import platform
@@ -8,34 +8,26 @@ import sys
 from pathlib import Path
 
 from paceline.environments.cache import find_uv
+from paceline.host.mounts import install_command
+from paceline.host.pod_bridge import SYS_ADMIN, has_capabilities
 from paceline.host.resources import PID_MAX, find_cgroups
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
 
-# Besides /usr: where machines keep programs. Those that are links into /usr stay links.
+# Folders of programs beside /usr. Those that are links into /usr stay links.
 TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
-# A capability, as a bit of /proc/self/status.
-SYS_ADMIN = 21
-# There where the kernel filters system calls.
+# Exists where the kernel can filter system calls.
 ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
-# How many processes and threads a container may have: enough for loaders of data with a pool of threads each, and
-# at most an eighth of what the kernel can have.
+# How many processes and threads a container may have: enough for data loaders with a thread pool each, and at most an
+# eighth of the kernel's maximum.
 LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 1024, 256, 8
-# Chooses another number, as a kubelet's podPidsLimit does.
+# Overrides this number, as a kubelet's podPidsLimit does.
 CHOSEN_PIDS = "PACELINE_POD_PIDS_LIMIT"
-INSTALLERS = (
-    ("apt-get", "apt-get install bubblewrap"),
-    ("dnf", "dnf install bubblewrap"),
-    ("yum", "yum install bubblewrap"),
-    ("zypper", "zypper install bubblewrap"),
-    ("pacman", "pacman -S bubblewrap"),
-    ("apk", "apk add bubblewrap"),
-)
 
 
 def look_at_host() -> Host:
-    """Say what this machine is."""
+    """Return the facts about this machine."""
     links = tuple((name, str(Path(name).readlink())) for name in TOP_FOLDERS if Path(name).is_symlink())
     plain = tuple(name for name in TOP_FOLDERS if Path(name).is_dir() and not Path(name).is_symlink())
     return Host(
@@ -61,14 +53,8 @@ def look_at_host() -> Host:
         has_seccomp=ACTIONS.exists(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
-        install_sandbox=install_command(),
+        install_sandbox=install_command("bubblewrap"),
     )
-
-
-def install_command() -> str:
-    """Return the command with which this user installs bubblewrap."""
-    command = next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1])
-    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 def pids_limit(pid_max: Path = PID_MAX) -> int:
@@ -86,24 +72,23 @@ def _is_ours_to_close(path: str) -> bool:
 
 
 def _tools() -> tuple[str, ...]:
-    """Find the folder of uv, which installs packages in pods."""
+    """Return the folder of uv, which installs packages in pods; empty without uv."""
     uv = find_uv(os.environ)
     return () if uv is None else (str(Path(uv).parent),)
 
 
-def may_mount(status: Path = Path("/proc/self/status")) -> bool:
-    """Tell whether this process may mount file systems."""
-    lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-    return bool(int(lines.get("CapEff", "0"), 16) >> SYS_ADMIN & 1)
+def may_mount() -> bool:
+    """Return whether this process may mount file systems."""
+    return has_capabilities(SYS_ADMIN)
 
 
 def find_sandbox() -> str | None:
-    """Find bubblewrap; asked again for every container, so that installing it is enough."""
+    """Return the path of bubblewrap, looked up for every container, so that installing it is enough."""
     return shutil.which("bwrap")
 
 
 def node_name(hostname: str) -> str:
-    """Make a machine's hostname one that Kubernetes takes."""
+    """Return a machine's hostname as a valid name of a Node."""
     label = re.sub(r"[^a-z0-9.-]+", "-", hostname.lower()).strip("-.")
     return label[:253].strip("-.") or "node"
 

@@ -1,4 +1,4 @@
-"""What a cluster is given so that our kinds live there: their definitions, and the controllers with their rights."""
+"""The manifests that install our kinds in a Kubernetes cluster: CRDs, and the controllers with their RBAC rules."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,20 +12,20 @@ from paceline.kinds import registry
 ACCOUNT = "paceline-controller"
 _LABELS = {"app.kubernetes.io/name": "paceline", "app.kubernetes.io/component": "controller"}
 _RBAC = "rbac.authorization.k8s.io"
-# Who may do what with our kinds follows the roles that people have already.
+# Aggregated to the default roles of users.
 _READ, _WRITE = ("get", "list", "watch"), ("create", "delete", "deletecollection", "patch", "update")
 _ROLES = {"view": _READ, "edit": (*_READ, *_WRITE)}
 
 
 def definitions() -> tuple[Object, ...]:
-    """Give the definitions of all our kinds."""
+    """Return the CRDs of all our kinds."""
     return registry.crds(builtin_components())
 
 
 def controller_manifests(image: str, namespace: str = "") -> Iterator[Object]:
-    """Give everything that runs the controllers in a cluster, with exactly the rights that they use.
+    """Yield the manifests that run the controllers in a cluster, with exactly the permissions that they use.
 
-    With a namespace they live there and look after it alone; without, after all of them.
+    With a namespace the controllers run there and manage only that namespace; without one they manage all of them.
     """
     home = namespace or HOME
     if not namespace:
@@ -40,7 +40,7 @@ def controller_manifests(image: str, namespace: str = "") -> Iterator[Object]:
 
 
 def _granted(scope: str, name: str, home: str, rules: Iterable[Right]) -> Iterator[Object]:
-    """Write a role and the binding that gives it to our account."""
+    """Yield a role, and the binding to our service account."""
     where = home if scope == "Role" else ""
     yield _manifest(f"{_RBAC}/v1", scope, name, where, rules=[right.rule() for right in rules])
     yield _manifest(
@@ -54,7 +54,7 @@ def _granted(scope: str, name: str, home: str, rules: Iterable[Right]) -> Iterat
 
 
 def _roles_of_people() -> Iterator[Object]:
-    """Write roles that add our kinds to those that every cluster has: who may edit pods' owners may edit jobs."""
+    """Yield roles that add our kinds to the default ones of every cluster: view, edit and admin."""
     plurals: dict[str, list[str]] = {}
     for definition in definitions():
         plurals.setdefault(str(definition["spec"]["group"]), []).append(str(definition["spec"]["names"]["plural"]))
@@ -93,7 +93,7 @@ def _deployment(image: str, home: str, args: tuple[str, ...]) -> Object:
         ACCOUNT,
         home,
         spec={
-            # One leads, the other waits for its lease.
+            # One leads; the other waits for the lease.
             "replicas": 2,
             "selector": {"matchLabels": dict(_LABELS)},
             "template": {"metadata": {"labels": dict(_LABELS)}, "spec": pod},

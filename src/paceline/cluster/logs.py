@@ -39,7 +39,9 @@ class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(sys.stderr)
-        self._path = path if path is not None and _is_log(STDERR, path) else None
+        # It is still the log after another process rotated it.
+        stderr = str(Path(f"/proc/self/fd/{STDERR}").readlink())
+        self._path = path if path is not None and stderr.startswith(str(path.resolve())) else None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line, to a new file if the old one is full."""
@@ -102,11 +104,6 @@ def _rotate(path: Path, limit: int) -> None:
 
 def _old_log(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
-
-
-def _is_log(fd: int, path: Path) -> bool:
-    """Return whether an open file is the log, or was before another process rotated it."""
-    return str(Path(f"/proc/self/fd/{fd}").readlink()).startswith(str(path.resolve()))
 
 
 def _is_at(fd: int, path: Path) -> bool:

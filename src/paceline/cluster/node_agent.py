@@ -1,6 +1,6 @@
 """`python -m paceline.cluster.node_agent HOME [FILES]`: the node agent's process; it ends when its standard input does.
 
-On its standard output it says that it is ready, or why it is not.
+It writes to its standard output that it is ready, or why it is not.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -23,6 +24,7 @@ from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.cluster.logs import configure_logging, messages_of
 from paceline.cluster.signals import run_until_signalled
+from paceline.effects import ProcessHandle
 from paceline.environments.build_queue import BuildQueue
 from paceline.environments.cache import cache_folder, environment_cache
 from paceline.errors import HostError, PacelineError
@@ -33,7 +35,7 @@ from paceline.host.home_protection import close_home, private_folders, protect_f
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.pod_bridge import pod_network
-from paceline.host.proc_stats import ListeningSockets, measure
+from paceline.host.proc_stats import are_listening, measure
 from paceline.host.resources import find_device_pools
 from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_open_files
 from paceline.host.tcp_proxy import OpenPorts
@@ -47,12 +49,12 @@ from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
 
-# What pods leave is put away side by side: a disk makes several files last in the time of one.
+# Folders of ended pods are archived in parallel: a disk syncs several files in the time of one.
 FILE_THREADS = 4
 
 
 def main() -> int:
-    """Run until told to stop or until the control process is gone; known errors are one line each."""
+    """Run until a signal or until the control process has ended; log an expected error as one line."""
     settings = load_last_settings(Path(sys.argv[1]))
     configure_logging("agent", settings.log)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
@@ -65,7 +67,7 @@ def main() -> int:
         close_home(settings)
         sweep_memory()
         with lock_file(settings.agent_lock):
-            uvloop.run(_until_told(settings, open_files))
+            uvloop.run(_run_until_told(settings, open_files))
     except* PacelineError as errors:
         failed = "; ".join(messages_of(errors))
     if failed:
@@ -75,19 +77,19 @@ def main() -> int:
 
 
 def _answer(text: str) -> None:
-    # The control process may have gone by now.
+    # The control process may have ended by now.
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), f"{text}\n".encode())
 
 
-async def _until_told(settings: Settings, open_files: int) -> None:
+async def _run_until_told(settings: Settings, open_files: int) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, stop)
     await run_until_signalled(_run_agent(settings, open_files), stop)
 
 
 def _read_on(stop: asyncio.Event) -> None:
-    """Notice that the control process, whose end of the pipe this is, has gone."""
+    """Stop when the pipe from the control process is closed, which means that it has ended."""
     if not os.read(sys.stdin.fileno(), 4096):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         stop.set()
@@ -106,7 +108,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
     if networks is not None:
         await networks.find()
     builds = BuildQueue(cache=environment_cache(os.environ), specs=configured_environments(settings), clock=clock)
-    # By the lane that is kept for it, where no certificate is needed.
+    # The agent has its own socket, which needs no certificate.
     access = replace(access, server=access.server.replace("https://", "http://", 1))
     async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
         host = _host(settings)
@@ -139,13 +141,13 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
         )
         await started.wait()
-        group.create_task(_entrances(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
+        group.create_task(_proxy(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
         release_memory()
         _answer(READY)
 
 
-def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> ServiceProxy:
-    """Let services be reached from outside, by the same way that the API server takes to pods."""
+def _proxy(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> ServiceProxy:
+    """Return the proxy of external Service ports; it reaches pods as the API server's proxy does."""
     return ServiceProxy(
         cluster=agent.cluster,
         chance=agent.world.chance,
@@ -158,7 +160,7 @@ def _entrances(agent: Agent, machine: HostFunctions, ports: OpenPorts) -> Servic
 
 
 def _host(settings: Settings) -> Host:
-    """Look at the machine, with what people chose for it."""
+    """Return the facts about this machine, with the user's settings."""
     device_pools = find_device_pools(configured_devices(settings))
     disk = shutil.disk_usage(settings.home).total
     return replace(
@@ -170,8 +172,8 @@ def _host(settings: Settings) -> Host:
     )
 
 
-def _filling(agent: Agent) -> VolumeUsage:
-    """Measure claims on a thread of its own: to add up a large one takes long."""
+def _volume_usage(agent: Agent) -> VolumeUsage:
+    """Return the measurement of claims, on a thread of its own: a large claim takes long."""
     return VolumeUsage(
         files=agent.world.files,
         clock=agent.world.clock,
@@ -182,9 +184,9 @@ def _filling(agent: Agent) -> VolumeUsage:
 
 
 def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
-    """Give the agent's API its hands and eyes."""
-    # A thread of its own: looking at the machine must not wait for a folder that takes long to remove.
-    blocking = OneThread("eyes")
+    """Return the functions of this machine that the agent's API needs."""
+    # A thread of its own: a measurement must not wait for a folder that takes long to remove.
+    blocking = OneThread("measure")
     stats = Stats(
         world=agent.world,
         host=agent.host,
@@ -192,11 +194,13 @@ def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
         pods=agent.pods.cache,
         measure=measure,
         blocking=blocking,
-        volumes=_filling(agent),
+        volumes=_volume_usage(agent),
     )
-    return HostFunctions(
-        run=ContainerExec(processes=processes).run, listens=ListeningSockets(blocking).listens, stats=stats
-    )
+
+    async def listens(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
+        return await blocking.run(partial(are_listening, shims, address, port))
+
+    return HostFunctions(run=ContainerExec(processes=processes).run, listens=listens, stats=stats)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Certificates, tokens and kubeconfigs of an embedded cluster, made once and kept under its folder."""
+"""Certificates, tokens and kubeconfigs of an embedded cluster, created once and stored in its folder."""
 
 import base64
 import json
@@ -19,27 +19,27 @@ from paceline.settings import LOOPBACK, NAMESPACE, Settings
 ADMIN = "admin"
 CONTROLLER = "system:paceline-controller"
 NODE = "system:node"
-# How long before their end certificates are made anew, which copies of the kubeconfig do not survive.
+# Certificates are renewed this long before they expire; copies of the kubeconfig then stop working.
 RENEW_BEFORE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """What the server needs to be believed and to believe."""
+    """The files and secrets with which the server and its clients authenticate each other."""
 
     authority: Path
     certificate: Path
     key: Path
-    # SHA-256 of each token → who bears it.
+    # SHA-256 of each token → its user.
     tokens: dict[str, str]
-    # The controllers' own token; it lives as long as the process.
+    # The controllers' own token, which is new in every process.
     controller_token: str
-    # With which the tokens of service accounts are signed.
+    # The key that signs the tokens of service accounts.
     signing: bytes
 
 
 def prepare_keys(settings: Settings, world: Effects, port: int) -> Keys:
-    """Make what is missing and write the kubeconfigs; what is there stays, so copies of kubeconfigs go on working."""
+    """Create missing keys and write the kubeconfigs; existing keys stay, so that copies of kubeconfigs keep working."""
     folder = settings.keys
     world.files.make_folder(folder)
     authority, certificate, key = (folder / name for name in ("ca.crt", "server.crt", "server.key"))
@@ -66,7 +66,7 @@ def prepare_keys(settings: Settings, world: Effects, port: int) -> Keys:
 
 
 def _is_for_pods(certificate: Path) -> bool:
-    """Tell whether a certificate is for the name by which pods know the server; the first ones were not."""
+    """Return whether a certificate is for the name by which pods know the server; the first ones were not."""
     try:
         return API_NAMES[0].encode() in ssl.PEM_cert_to_DER_cert(certificate.read_text())
     except (OSError, ValueError):
@@ -74,7 +74,7 @@ def _is_for_pods(certificate: Path) -> bool:
 
 
 def _is_lasting(authority: Path, now: datetime) -> bool:
-    """Tell whether an authority is good for a year at least; those of early versions ended after ten years."""
+    """Return whether an authority is good for a year at least; those of early versions ended after ten years."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(authority)
@@ -85,7 +85,7 @@ def _is_lasting(authority: Path, now: datetime) -> bool:
 
 
 def _signing(path: Path, world: Effects) -> bytes:
-    """Read the secret that tokens are signed with, made at the first start: pods' tokens outlive this process."""
+    """Return the key that signs tokens, created at the first start: the tokens of pods outlive this process."""
     if not path.exists():
         world.files.write(path, world.ids.secret().encode())
     return path.read_bytes()
@@ -99,7 +99,7 @@ def _token_in(path: Path) -> str:
 
 
 def _kubeconfig(server: str, authority: bytes, *, user: str, token: str) -> dict[str, Any]:
-    """Spell a kubeconfig. It is JSON, which is YAML, so that our own CLI need not load a YAML reader."""
+    """Return a kubeconfig. It is written as JSON, which is YAML, so that our own CLI need not load a YAML reader."""
     data = base64.b64encode(authority).decode()
     return {
         "apiVersion": "v1",
@@ -117,7 +117,7 @@ def _kubeconfig(server: str, authority: bytes, *, user: str, token: str) -> dict
 
 
 def _make_certificates(folder: Path) -> None:
-    """Have another process make them: what it takes is large, and needed once in the life of a cluster."""
+    """Create the certificates in another process: the library is large, and needed once in the life of a cluster."""
     command = [sys.executable, "-m", "paceline.cluster.certificates", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     if done.returncode:

@@ -1,6 +1,6 @@
-"""What the controllers of our kinds may do in a cluster: as a role to grant, and as questions to ask before they start.
+"""The permissions of our controllers in a cluster: as RBAC rules, and as access reviews before the controllers start.
 
-A test runs them with exactly these rights, and another counts that every one of them is used.
+A test runs them with exactly these permissions, and another checks that each of them is used.
 """
 
 import asyncio
@@ -16,34 +16,34 @@ from paceline.kinds.kind_types import GROUP, OWN_GROUP
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-# Questions under way at once.
+# Access reviews at a time.
 _ASKERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """What may be done with some kinds of one group; a subresource is spelled `pods/log`."""
+    """Verbs that are allowed on resources of one group; a subresource is written as `pods/log`."""
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
-    # The one object that is meant, if not any.
+    # The name of the only object that it applies to; empty: all.
     name: str = ""
-    # Whether every cluster asks for it.
+    # Whether every cluster requires it.
     is_usual: bool = True
 
     def rule(self) -> Object:
-        """Write it as a rule of a role."""
+        """Return it as a rule of a role."""
         named = {"resourceNames": [self.name]} if self.name else {}
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs), **named}
 
 
 def rights() -> tuple[Right, ...]:
-    """List what the controllers do, wherever there are jobs."""
+    """Return the permissions in every namespace with jobs."""
     jobs = tuple(kind.plural for kind in registry.KINDS)
     services = tuple((kind.group, kind.plural) for kind in registry.SERVICES)
     return (
-        # Applications make jobs and stop them; jobs are deleted when their time to stay is over.
+        # Applications create and stop jobs; jobs are deleted when their TTL has passed.
         Right(group=GROUP, resources=jobs, verbs=("create", "delete", "get", "list", "patch", "watch")),
         Right(group=GROUP, resources=_below(jobs, "status"), verbs=("patch", "update")),
         Right(group=GROUP, resources=_below(jobs, "finalizers"), verbs=("update",), is_usual=False),
@@ -54,15 +54,15 @@ def rights() -> tuple[Right, ...]:
         Right(
             group=OWN_GROUP, resources=_below((training_app.PLURAL,), "finalizers"), verbs=("update",), is_usual=False
         ),
-        # What the revisions of an application share: its claim, its trainer, and who its members are.
+        # What the revisions of an application share: its claim, its trainer, and the addresses of its replicas.
         Right(group="", resources=("configmaps", "persistentvolumeclaims"), verbs=("create", "get")),
         Right(group="", resources=("pods",), verbs=("create", "delete", "get", "list", "watch")),
         Right(group="", resources=("pods/log",), verbs=("get",)),
-        # A TensorBoard may be reached from elsewhere than when it was made.
+        # The type of a TensorBoard's Service may change.
         Right(group="", resources=("services",), verbs=("create", "get", "list", "patch", "watch")),
-        # Of a service's pages nobody is told before they can be reached.
+        # The URL of an interactive workload is published only when it can be reached.
         Right(group="discovery.k8s.io", resources=("endpointslices",), verbs=("list", "watch")),
-        # The key by which members start processes in each other, and the tokens of Notebooks.
+        # The key with which replicas start processes in each other, and the tokens of notebooks.
         Right(group="", resources=("secrets",), verbs=("create", "patch")),
         Right(group="", resources=("events",), verbs=("create", "get", "patch")),
         Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create", "patch")),
@@ -70,7 +70,7 @@ def rights() -> tuple[Right, ...]:
 
 
 def lease_rights(name: str) -> tuple[Right, ...]:
-    """List what is done with the lease, in its namespace."""
+    """Return the permissions for the lease, in its namespace."""
     return (
         Right(group="coordination.k8s.io", resources=("leases",), verbs=("create",)),
         Right(group="coordination.k8s.io", resources=("leases",), verbs=("get", "update"), name=name),
@@ -78,7 +78,7 @@ def lease_rights(name: str) -> tuple[Right, ...]:
 
 
 async def missing_rights(cluster: Cluster, required: Iterable[Right], *, namespace: str) -> tuple[str, ...]:
-    """Ask the cluster which of these rights the caller lacks, in few lines; an empty namespace means all."""
+    """Return the permissions that the caller lacks, one line per group of resources; an empty namespace means all."""
     lacked: dict[tuple[str, str], list[str]] = {}
     limit = asyncio.Semaphore(_ASKERS)
 
@@ -95,7 +95,7 @@ async def missing_rights(cluster: Cluster, required: Iterable[Right], *, namespa
 
 
 async def who_am_i(cluster: Cluster) -> str:
-    """Ask the cluster as whom it knows the caller; old ones do not tell."""
+    """Return the name of the caller's user; old clusters do not report it."""
     try:
         answer = await cluster.post(_SELF, _review("SelfSubjectReview", None))
     except (Forbidden, NotFound):
@@ -115,7 +115,7 @@ def _below(plurals: tuple[str, ...], subresource: str) -> tuple[str, ...]:
 
 
 def _lines(lacked: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
-    """Say what is lacked, kinds of one group with which the same cannot be done together."""
+    """Yield the missing verbs, with all resources of one group that lack the same ones."""
     alike: dict[tuple[str, str], list[str]] = {}
     for (group, resource), verbs in sorted(lacked.items()):
         alike.setdefault((group, ", ".join(sorted(verbs))), []).append(resource)

@@ -186,14 +186,10 @@ def _log_answer(answer: str) -> None:
         log.warning("the control process says: %s", answer)
 
 
-def main() -> int:
-    """Run until a signal; log an expected error as one line."""
-    settings = Settings(home=Path(sys.argv[1]))
-    configure_logging("supervisor", settings.log)
-    arguments = sys.argv[2:]
-    adopted = int(arguments[1]) if arguments[:1] == ["--adopt"] else None
-    fd = int(arguments[0]) if arguments and adopted is None else -1
+def report_once(fd: int) -> Report:
+    """Return a function that writes its first message to a pipe and closes it; -1 for no pipe."""
     if fd >= 0:
+        # No other process may hold it open: the reader waits for its end.
         os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
 
     def report(answer: str) -> None:
@@ -205,6 +201,16 @@ def main() -> int:
             os.close(fd)
             fd = -1
 
+    return report
+
+
+def main() -> int:
+    """Run until a signal; log an expected error as one line."""
+    settings = Settings(home=Path(sys.argv[1]))
+    configure_logging("supervisor", settings.log)
+    arguments = sys.argv[2:]
+    adopted = int(arguments[1]) if arguments[:1] == ["--adopt"] else None
+    report = report_once(int(arguments[0]) if arguments and adopted is None else -1)
     try:
         return supervise(settings, report, mode=BACKGROUND, adopted=adopted)
     except PacelineError as error:

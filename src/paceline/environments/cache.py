@@ -135,8 +135,6 @@ def environment_cache(env: Mapping[str, str]) -> EnvironmentCache:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     folder: Path
-    name: str
-    version: str
     bytes: int
     # Seconds since the epoch.
     used_at: float
@@ -204,8 +202,6 @@ def _read(folder: Path, *, is_in_use: bool) -> Built:
         about, used_at = {}, folder.stat().st_mtime
     return Built(
         folder=folder,
-        name=str(about.get("name") or folder.name),
-        version=str(about.get("version") or ""),
         bytes=int(about.get("bytes") or size_of(folder)),
         used_at=used_at,
         is_in_use=is_in_use,

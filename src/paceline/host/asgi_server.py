@@ -8,7 +8,7 @@ import contextlib
 import functools
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ SHUTDOWN_SECONDS = 1.0
 PING_SECONDS = 30.0
 # Between two attempts to accept a connection after one failed.
 RETRY_SECONDS = 0.05
-# The state of a listening socket in /proc/net/tcp.
+TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+# The state of a listening socket in these tables.
 LISTENING = "0A"
 
 
@@ -68,12 +69,17 @@ def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ..
 
 
 def listening_ports() -> frozenset[int]:
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    return frozenset(port for _, port, _ in listening_sockets(TCP_TABLES))
+
+
+def listening_sockets(tables: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the address, port and inode of every listening socket; the address as it is written in the table."""
+    for table in tables:
         with contextlib.suppress(OSError):
-            rows = (row.split() for row in Path(table).read_text().splitlines()[1:])
-            ports |= {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
-    return frozenset(ports)
+            for row in map(str.split, Path(table).read_text().splitlines()[1:]):
+                if row[3] == LISTENING:
+                    address, port = row[1].rsplit(":", 1)
+                    yield address, int(port, 16), row[9]
 
 
 def unix_socket(path: Path) -> socket.socket:

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from paceline.errors import ServiceUnavailable
 from paceline.node.host_info import CannotStart
@@ -17,15 +19,17 @@ MOUNT_TABLE = Path("/proc/self/mountinfo")
 # The column of the mount point, in which spaces and the like are octal escapes.
 MOUNT_POINT = 4
 HELPERS = ("/sbin", "/usr/sbin", "/usr/local/sbin")
-# How mount.nfs is installed, by package manager.
-INSTALLERS = (
-    ("apt-get", "apt-get install nfs-common"),
-    ("dnf", "dnf install nfs-utils"),
-    ("yum", "yum install nfs-utils"),
-    ("zypper", "zypper install nfs-client"),
-    ("pacman", "pacman -S nfs-utils"),
-    ("apk", "apk add nfs-utils"),
-)
+# The packages with mount.nfs where it is not nfs-utils.
+NFS_PACKAGES = {"apt-get": "nfs-common", "zypper": "nfs-client"}
+# How package managers install a package; the first one is named on a machine with none of them.
+INSTALLERS = {
+    "apt-get": "apt-get install",
+    "dnf": "dnf install",
+    "yum": "yum install",
+    "zypper": "zypper install",
+    "pacman": "pacman -S",
+    "apk": "apk add",
+}
 MOUNT_SECONDS, UNMOUNT_SECONDS = 60.0, 10.0
 
 
@@ -96,8 +100,15 @@ def mount_points() -> frozenset[str]:
 def _missing_helper() -> str:
     if shutil.which("mount.nfs") or any(Path(folder, "mount.nfs").exists() for folder in HELPERS):
         return ""
-    command = next((command for tool, command in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1])
+    command = install_command("nfs-utils", NFS_PACKAGES)
     return f"mount.nfs is not installed, and nfs cannot be mounted without it; install it with: {command}"
+
+
+def install_command(package: str, other_names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the command with which this user installs a package; some package managers have other names for it."""
+    tool = next((tool for tool in INSTALLERS if shutil.which(tool)), next(iter(INSTALLERS)))
+    command = f"{INSTALLERS[tool]} {other_names.get(tool, package)}"
+    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 async def _run(*argv: str, seconds: float) -> tuple[int, str]:

@@ -73,17 +73,13 @@ def _execute(sock: NetlinkSocket, action: str, steps: list[tuple[int, int, bytes
     for kind, flags, body in steps:
         sequence = sock.next_sequence()
         waiting.add(sequence)
-        data += message(_kind(kind), REQUEST | ACK | flags, sequence, _head(socket.AF_INET) + body)
+        data += message(SUBSYSTEM << 8 | kind, REQUEST | ACK | flags, sequence, _head(socket.AF_INET) + body)
     data += message(END, REQUEST, sock.next_sequence(), _head(socket.AF_UNSPEC, SUBSYSTEM))
     sock.send(action, data, waiting)
 
 
 def open_socket() -> NetlinkSocket:
     return NetlinkSocket(NETFILTER)
-
-
-def _kind(kind: int) -> int:
-    return SUBSYSTEM << 8 | kind
 
 
 def _head(family: int, resource: int = 0) -> bytes:

@@ -35,7 +35,8 @@ from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 RESOLVER, UPSTREAM = Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")
 DEFAULT_MTU = 1500
-# Capabilities, as bits of /proc/self/status.
+STATUS = Path("/proc/self/status")
+# Capabilities, as bits of this file.
 NET_ADMIN, SYS_ADMIN = 12, 21
 CLOSED = (
     "the machine's firewall drops what pods send to other machines; allow it, for example with "
@@ -88,7 +89,8 @@ def prepare(settings: Settings) -> NetworkChoice:
     running = _running(settings)
     mode = settings.network or (last.mode if last and running else "")
     if running and last and settings.network not in ("", last.mode):
-        message = f"{len(running)} running pods use {_describe(last.mode)}"
+        used = "the machine's network" if last.mode == HOST_NETWORK else "their own networks"
+        message = f"{len(running)} running pods use {used}"
         raise HostError(f"{message}: end them first, or start with --network {last.mode}")
     if running and last is None:
         # They were started before there was a choice.
@@ -182,11 +184,16 @@ def close(settings: Settings) -> None:
         _remove(routing, rules, name)
 
 
-def missing_rights(status: Path = Path("/proc/self/status")) -> str:
-    """Return a message if this process may not create networks; empty if it may."""
+def has_capabilities(*bits: int, status: Path = STATUS) -> bool:
+    """Return whether this process has all of these capabilities."""
     lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
     rights = int(lines.get("CapEff", "0"), 16)
-    has_all = all(rights >> bit & 1 for bit in (NET_ADMIN, SYS_ADMIN))
+    return all(rights >> bit & 1 for bit in bits)
+
+
+def missing_rights(status: Path = STATUS) -> str:
+    """Return a message if this process may not create networks; empty if it may."""
+    has_all = has_capabilities(NET_ADMIN, SYS_ADMIN, status=status)
     return "" if has_all else f"it takes {RIGHTS}; start it with: sudo paceline up"
 
 
@@ -311,10 +318,6 @@ def _mtu() -> int:
             if destination == "00000000":
                 return int(Path("/sys/class/net", name, "mtu").read_text())
     return DEFAULT_MTU
-
-
-def _describe(mode: str) -> str:
-    return "the machine's network" if mode == HOST_NETWORK else "their own networks"
 
 
 def _running(settings: Settings) -> frozenset[str]:

@@ -8,16 +8,14 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from paceline.effects import Executor, ProcessHandle
-from paceline.host.asgi_server import LISTENING
+from paceline.effects import ProcessHandle
+from paceline.host.asgi_server import TCP_TABLES, listening_sockets
 from paceline.node.server.stats import IOCounters, Measurement, Usage
 
 KIB = 1024
-TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 # Addresses in these tables have the machine's byte order within each word of this size.
 WORD_BYTES = 4
 
@@ -33,7 +31,7 @@ class Process:
 
 def measure(shims: frozenset[ProcessHandle]) -> Measurement:
     """Measure what runs below each of these shims, and the machine."""
-    table, uptime = processes(), _uptime()
+    table, uptime = processes(), float(Path("/proc/uptime").read_text().split()[0])
     children = children_of(table)
     containers = {
         shim: _usage(list(descendants(shim.pid, children)), table, uptime) for shim in shims if _is_alive(shim, table)
@@ -143,10 +141,6 @@ def _node(uptime: float) -> Usage:
     )
 
 
-def _uptime() -> float:
-    return float(Path("/proc/uptime").read_text().split()[0])
-
-
 def _stat(name: str) -> list[bytes]:
     # The name of the program, in parentheses, may contain anything.
     return _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
@@ -164,14 +158,6 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(fd)
-
-
-class ListeningSockets:
-    def __init__(self, blocking: Executor) -> None:
-        self._blocking = blocking
-
-    async def listens(self, shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
-        return await self._blocking.run(partial(are_listening, shims, address, port))
 
 
 def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
@@ -198,11 +184,9 @@ def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> 
 def sockets_at(address: str, port: int, tables: Iterable[str] = TCP_TABLES) -> frozenset[str]:
     """Return the sockets that a connection to this address and port would reach: the most specific address wins."""
     by_address: dict[str, set[str]] = {}
-    for table in tables:
-        for row in _rows(table):
-            local, number = row[1].rsplit(":", 1)
-            if row[3] == LISTENING and int(number, 16) == port:
-                by_address.setdefault(_address(local), set()).add(f"socket:[{row[9]}]")
+    for local, number, inode in listening_sockets(tables):
+        if number == port:
+            by_address.setdefault(_address(local), set()).add(f"socket:[{inode}]")
     for candidate in (address, "0.0.0.0", "::"):  # noqa: S104 - compared, not listened at
         if candidate in by_address:
             return frozenset(by_address[candidate])
@@ -217,13 +201,6 @@ def _open_sockets(pid: int, sockets: frozenset[str]) -> set[str]:
             with contextlib.suppress(OSError):
                 targets.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115
     return targets & sockets
-
-
-def _rows(table: str) -> list[list[str]]:
-    try:
-        return [row.split() for row in Path(table).read_text().splitlines()[1:]]
-    except OSError:
-        return []
 
 
 def _address(text: str) -> str:

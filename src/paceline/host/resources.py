@@ -5,7 +5,6 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,9 @@ def find_cgroups() -> Cgroups | None:
     """Create our group in each controller's hierarchy; None if the kernel or the user's rights do not allow it."""
     try:
         mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
-        groups = dict(_current_group(line) for line in GROUPS.read_text().splitlines())
+        # A line such as `4:memory:/some/where` has the controllers of a hierarchy, and our group in it.
+        lines = (line.split(":", 2) for line in GROUPS.read_text().splitlines())
+        groups = {controllers: path for _, controllers, path in lines}
     except OSError:
         return None
     cgroups = _version1(mounts, groups) or _version2(mounts)
@@ -68,12 +69,6 @@ def limit_all_pods(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int)
     for path, value in settings:
         with contextlib.suppress(OSError):
             path.write_text(str(value))
-
-
-def _current_group(line: str) -> tuple[str, str]:
-    """Return the controllers of one hierarchy and this process's group in it, from a line as `4:memory:/some/where`."""
-    _, controllers, path = line.split(":", 2)
-    return controllers, path
 
 
 def _version1(mounts: list[list[str]], groups: dict[str, str]) -> Cgroups | None:
@@ -138,41 +133,30 @@ def _declared(resource: str, devices: str) -> DevicePool:
 def _gpus(load: Callable[[str], Any]) -> DevicePool:
     """Return the GPUs that NVIDIA's library finds; none without it, or without a working driver."""
     devices: tuple[Device, ...] = ()
-    with contextlib.suppress(OSError, AttributeError), _Nvml.opened(load(NVML_LIBRARY)) as nvml:
-        devices = tuple(nvml.devices())
+    with contextlib.suppress(OSError, AttributeError):
+        devices = tuple(_nvml_devices(load(NVML_LIBRARY)))
     nodes = tuple(str(DEV / name) for name in SHARED_NODES if (DEV / name).exists())
     return DevicePool(resource=GPUS, devices=devices, nodes=nodes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Nvml:
-    """The calls of NVIDIA's management library that we need."""
-
-    library: Any
-
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, library: Any) -> Iterator["_Nvml"]:
-        _check(library.nvmlInit_v2())
-        try:
-            yield cls(library=library)
-        finally:
-            library.nvmlShutdown()
-
-    def devices(self) -> Iterator[Device]:
-        """Yield every GPU with its UUID: numbers change where not all GPUs are visible."""
+def _nvml_devices(library: Any) -> Iterator[Device]:
+    """Yield every GPU with its UUID: numbers change where not all GPUs are visible."""
+    _check(library.nvmlInit_v2())
+    try:
         count = ctypes.c_uint()
-        _check(self.library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
+        _check(library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
         for number in range(count.value):
             handle, minor, uuid = ctypes.c_void_p(), ctypes.c_uint(), ctypes.create_string_buffer(UUID_BYTES)
             try:
-                _check(self.library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)))
-                _check(self.library.nvmlDeviceGetUUID(handle, uuid, UUID_BYTES))
-                _check(self.library.nvmlDeviceGetMinorNumber(handle, ctypes.byref(minor)))
+                _check(library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)))
+                _check(library.nvmlDeviceGetUUID(handle, uuid, UUID_BYTES))
+                _check(library.nvmlDeviceGetMinorNumber(handle, ctypes.byref(minor)))
             except OSError:
                 continue  # A GPU that does not answer cannot be used.
             node = DEV / f"nvidia{minor.value}"
             yield Device(number=number, name=uuid.value.decode(), nodes=(str(node),) if node.exists() else ())
+    finally:
+        library.nvmlShutdown()
 
 
 def _check(code: int) -> None:

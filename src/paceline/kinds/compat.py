@@ -12,7 +12,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from paceline.apimachinery.meta import Object
 
@@ -165,25 +165,14 @@ CLEAN_UPS = ("None", "All", "Unfinished")
 NO_EFFECT = "has no effect: containers are not restarted in place; the replica's own restartPolicy creates new pods"
 
 
-class _Kind(Protocol):
-    """A kind, as `kind_types` defines it."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def alias_of(self) -> str: ...
-    @property
-    def migrate(self) -> Callable[[Migration], None]: ...
-
-
-def normalise(kind: _Kind, obj: Object) -> Normalized:
+def normalise(obj: Object, *, kind: str, alias_of: str, migrate: Callable[[Migration], None]) -> Normalized:
     """Return an object in the current shape, with the path of each moved part and warnings for its author."""
-    draft = Migration(kind=kind.alias_of or kind.kind, obj=obj)
-    if kind.alias_of:
-        draft.obj = {**obj, "kind": kind.alias_of}
-        draft.warnings.append(f"kind {kind.kind} is an old name for {kind.alias_of}")
+    draft = Migration(kind=alias_of or kind, obj=obj)
+    if alias_of:
+        draft.obj = {**obj, "kind": alias_of}
+        draft.warnings.append(f"kind {kind} is an old name for {alias_of}")
     if isinstance(obj.get("spec"), dict):
-        kind.migrate(draft)
+        migrate(draft)
         _switches(draft)
         _clean_up(draft)
         _pod_restarts(draft)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from paceline.apimachinery.field_errors import FieldFault, Problem, did_you_mean, invalid, required, unsupported
-from paceline.errors import Fault
+from paceline.errors import Fault, Invalid
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -25,6 +25,13 @@ def misfits(value: object, kind: type[msgspec.Struct], path: str) -> tuple[Fault
         return tuple(_walk(value, _info(kind), path))
     # Most specs are valid, and the walk takes many times as long as decoding.
     return ()
+
+
+def decode_or_raise(value: object, kind: type[T], path: str) -> T:
+    """Return the decoded value; raise Invalid with all misfits."""
+    if faults := misfits(value, kind, path):
+        raise Invalid(faults)
+    return decode(value, kind)
 
 
 def decode(value: object, kind: type[T]) -> T:
@@ -78,7 +85,8 @@ def _fields(value: Any, kind: inspect.StructType, path: str) -> Iterator[Fault]:
 
 def _many(value: Any, kind: inspect.DictType | inspect.VarTupleType, path: str) -> Iterator[Fault]:
     if kind.min_length is not None and len(value) < kind.min_length:
-        yield invalid(path, value, f"must have at least {_entries(kind.min_length)}")
+        entries = "entry" if kind.min_length == 1 else "entries"
+        yield invalid(path, value, f"must have at least {kind.min_length} {entries}")
     if isinstance(kind, inspect.DictType):
         for name, item in value.items():
             yield from _walk(item, kind.value_type, f"{path}.{name}")
@@ -96,20 +104,12 @@ def _leaf(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
                 yield invalid(path, value, f"must be at most {high}")
         case inspect.StrType(pattern=pattern, max_length=max_length):
             if pattern is not None and not re.search(pattern, value):
-                yield invalid(path, value, _like(pattern))
+                yield invalid(path, value, PATTERNS.get(pattern, f"must match {pattern}"))
             if max_length is not None and len(value) > max_length:
                 yield invalid(path, value, f"must have at most {max_length} characters")
         case inspect.EnumType() | inspect.LiteralType():
             if value not in (choices := _choices(kind)):
                 yield unsupported(path, value, choices)
-
-
-def _entries(count: int) -> str:
-    return f"{count} entry" if count == 1 else f"{count} entries"
-
-
-def _like(pattern: str) -> str:
-    return PATTERNS.get(pattern, f"must match {pattern}")
 
 
 # The patterns of fields.py, described for users.

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
+from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Column
 from paceline.errors import Fault, Invalid
-from paceline.kinds.compat import Migration
+from paceline.kinds.compat import Migration, Normalized, normalise
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.interactive import InteractiveWorkload
 
@@ -77,41 +78,37 @@ class CannotRun(Invalid):
         self.args = (reason,)
 
 
-class Kind(Protocol):
-    """What all kinds have: names, a spec type, mutable paths and the columns of `kubectl get`."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def plural(self) -> str: ...
-    @property
-    def singular(self) -> str: ...
-    @property
-    def short_names(self) -> tuple[str, ...]: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def spec(self) -> type[msgspec.Struct]: ...
-    @property
-    def old(self) -> type[msgspec.Struct] | None: ...
-    @property
-    def mutable(self) -> tuple[str, ...] | None: ...
-    @property
-    def columns(self) -> tuple[Column, ...]: ...
-    @property
-    def alias_of(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobKind:
-    """One kind of job. Its functions take the decoded spec, and the path of the spec in the object."""
+class Kind:
+    """What all kinds have: names, a spec type, older shapes, mutable paths and the columns of `kubectl get`."""
 
     kind: str
     plural: str
     singular: str = ""
-    short_names: tuple[str, ...]
-    group: str = GROUP
+    short_names: tuple[str, ...] = ()
+    group: str
     spec: type[msgspec.Struct]
+    # Fields that only older versions of the kind have, and the function that migrates them.
+    old: type[msgspec.Struct] | None = None
+    migrate: Callable[[Migration], None] = no_old_shapes
+    # Paths below `spec` that may change after creation; None: all.
+    mutable: tuple[str, ...] | None = None
+    columns: tuple[Column, ...]
+    # The kind that this one is an old name for.
+    alias_of: str = ""
+
+    def normalise(self, obj: Object) -> Normalized:
+        """Return an object in the current shape, with the path of each moved part and warnings for its author."""
+        return normalise(obj, kind=self.kind, alias_of=self.alias_of, migrate=self.migrate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind(Kind):
+    """One kind of job. Its functions take the decoded spec, and the path of the spec in the object."""
+
+    group: str = GROUP
+    mutable: tuple[str, ...] | None = MUTABLE
+    columns: tuple[Column, ...] = COLUMNS
     # Rules between fields; the bounds of a single field are declared on the field.
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only function that knows the framework.
@@ -121,50 +118,22 @@ class JobKind:
     # Claims that are named outside the pod templates.
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     ports: Callable[[Any], Ports] = no_ports
-    # Fields that only older versions of the kind have, and the function that migrates them.
-    old: type[msgspec.Struct] | None = None
-    migrate: Callable[[Migration], None] = no_old_shapes
-    # Paths below `spec` that may change after creation.
-    mutable: tuple[str, ...] | None = MUTABLE
-    columns: tuple[Column, ...] = COLUMNS
-    # The kind that this one is an old name for.
-    alias_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceKind:
+class ServiceKind(Kind):
     """One kind of web application that users open in a browser: a single pod with an HTTP server."""
 
-    kind: str
-    plural: str
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
     group: str = SERVICE_GROUP
-    spec: type[msgspec.Struct]
+    columns: tuple[Column, ...] = SERVICE_COLUMNS
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only function that knows the program.
     expand: Callable[[Any, JobNaming], InteractiveWorkload]
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
-    old: type[msgspec.Struct] | None = None
-    migrate: Callable[[Migration], None] = no_old_shapes
-    mutable: tuple[str, ...] | None = None
-    columns: tuple[Column, ...] = SERVICE_COLUMNS
-    alias_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainKind:
+class PlainKind(Kind):
     """One kind of our own without pods: its controller creates jobs from it, or records what happened to them."""
 
-    kind: str
-    plural: str
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
     group: str = OWN_GROUP
-    spec: type[msgspec.Struct]
-    check: Callable[[Any, str], tuple[Fault, ...]]
-    old: type[msgspec.Struct] | None = None
-    migrate: Callable[[Migration], None] = no_old_shapes
-    mutable: tuple[str, ...] | None = None
-    columns: tuple[Column, ...]
-    alias_of: str = ""

@@ -15,7 +15,7 @@ from paceline.apimachinery.scheme import Lookup, Resource, no_warnings
 from paceline.errors import Fault, Invalid
 from paceline.kinds.apps import expand as apps
 from paceline.kinds.apps import job_record, training_app
-from paceline.kinds.compat import Normalized, normalise
+from paceline.kinds.compat import Normalized
 from paceline.kinds.decode import decode, misfits
 from paceline.kinds.interactive import notebook, tensorboard
 from paceline.kinds.jobs import beam, colossalai, deepspeed, generic, mpi, pytorch, tensorflow, xgboost
@@ -27,6 +27,7 @@ from paceline.kinds.kind_types import (
     VERSION,
     Claim,
     JobKind,
+    Kind,
     PlainKind,
     Ports,
     ServiceKind,
@@ -96,7 +97,7 @@ def today(obj: Object) -> Normalized:
     kind = kind_of(obj) or service_of(obj)
     if kind is None:
         raise Invalid((_no_job(obj),))
-    return normalise(kind, obj)
+    return kind.normalise(obj)
 
 
 def warnings(obj: Object) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ def read(obj: Object) -> tuple[JobKind, msgspec.Struct]:
     kind = kind_of(obj)
     if kind is None:
         raise Invalid((_no_job(obj),))
-    return kind, _decoded(kind, normalise(kind, obj))
+    return kind, _decoded(kind, kind.normalise(obj))
 
 
 def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
@@ -117,7 +118,7 @@ def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
     kind = service_of(obj)
     if kind is None:
         raise Invalid((unsupported("kind", obj.get("kind"), [service.kind for service in SERVICES]),))
-    return kind, _decoded(kind, normalise(kind, obj))
+    return kind, _decoded(kind, kind.normalise(obj))
 
 
 def faults(obj: Object) -> tuple[Fault, ...]:
@@ -148,7 +149,7 @@ def _examined(obj: Object) -> _Examined:
     kind = kind_of(obj)
     if kind is None:
         return _Examined(faults=(_no_job(obj), *_name_faults(obj, 0)))
-    normalized = normalise(kind, obj)
+    normalized = kind.normalise(obj)
     try:
         spec = _decoded(kind, normalized)
     except Invalid as error:
@@ -167,7 +168,7 @@ def service_faults(obj: Object) -> tuple[Fault, ...]:
     kind = service_of(obj)
     if kind is None:
         return (unsupported("kind", obj.get("kind"), [service.kind for service in SERVICES]),)
-    normalized = normalise(kind, obj)
+    normalized = kind.normalise(obj)
     try:
         spec = _decoded(kind, normalized)
     except Invalid as error:
@@ -296,7 +297,7 @@ def stem_of(obj: Object) -> str:
 def claims_of(obj: Object) -> tuple[Claim, ...]:
     """Return the claims that a valid job uses, each with the path that names it, without repeated paths."""
     kind, spec = read(obj)
-    return _claims(kind, spec, normalise(kind, obj))
+    return _claims(kind, spec, kind.normalise(obj))
 
 
 def _claims(kind: JobKind, spec: msgspec.Struct, normalized: Normalized) -> tuple[Claim, ...]:
@@ -306,22 +307,23 @@ def _claims(kind: JobKind, spec: msgspec.Struct, normalized: Normalized) -> tupl
     return tuple(dict.fromkeys((normalized.as_written(where), name) for where, name in claims))
 
 
-def resources(_components: Mapping[str, Any]) -> tuple[Resource, ...]:
-    """Return every kind as the embedded API server serves it; schemas refer to `components` for the pod template."""
-    return tuple(_resource(kind) for kind in _every())
+def every_kind() -> tuple[Kind, ...]:
+    """Return all kinds: jobs, services and plain ones."""
+    return (*KINDS, *SERVICES, *PLAIN)
+
+
+def resources() -> tuple[Resource, ...]:
+    """Return every kind as the embedded API server serves it."""
+    return tuple(_resource(kind) for kind in every_kind())
 
 
 def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
     """Return every kind as a CustomResourceDefinition for a real cluster."""
     written: dict[str, Schema] = {}
-    return tuple(crd(kind, components, written) for kind in _every())
+    return tuple(crd(kind, components, written) for kind in every_kind())
 
 
-def _every() -> tuple[JobKind | ServiceKind | PlainKind, ...]:
-    return (*KINDS, *SERVICES, *PLAIN)
-
-
-def _resource(kind: JobKind | ServiceKind | PlainKind) -> Resource:
+def _resource(kind: Kind) -> Resource:
     return Resource(
         group=kind.group,
         version=VERSION,

@@ -316,7 +316,7 @@ class Agent:
         self._probes.set_post_start((uid, name, restarts), is_good=is_good)
 
     def _is_current(self, uid: str) -> bool:
-        """Tell whether a pod exists and is not being deleted."""
+        """Return whether a pod exists and is not being deleted."""
         pod = self._pod(uid)
         return pod is not None and not is_deleting(pod)
 
@@ -410,7 +410,7 @@ class Agent:
             await self.networks.remove(uid)
 
     def _has_ended(self, view: PodView, plan: PodPlan) -> bool:
-        """Tell whether nothing of a pod runs or will run again."""
+        """Return whether nothing of a pod runs or will run again."""
         status = plan.status or view.pod.get("status") or {}
         is_over = plan.remove or status.get("phase") in TERMINAL_PHASES
         return is_over and not any(attempt.has_shim for attempt in view.attempts.values())

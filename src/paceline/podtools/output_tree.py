@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -67,12 +67,9 @@ def list_output(root: Path) -> OutputListing:
 def open_file(root: Path, name: str) -> int:
     """Return a descriptor of a file, opened without following links; raise OSError when it is not a regular file."""
     parent, _, last = name.rpartition("/")
-    folder = open_folder(root, parent)
-    try:
+    with closing_fd(open_folder(root, parent)) as folder:
         # O_NONBLOCK: opening a pipe would wait for a writer.
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    finally:
-        os.close(folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{name} {NOT_A_FILE}")
@@ -83,15 +80,21 @@ def open_folder(root: Path, name: str, *, create: bool = False) -> int:
     """Return a descriptor of a folder below another, opened without following links; create missing ones on demand."""
     folder = os.open(root, OPEN_FOLDER)
     for part in name.split("/") if name else ():
-        try:
+        with closing_fd(folder):
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
-            inner = os.open(part, OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-        finally:
-            os.close(folder)
-        folder = inner
+            folder = os.open(part, OPEN_FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     return folder
+
+
+@contextmanager
+def closing_fd(descriptor: int) -> Iterator[int]:
+    """Close a descriptor at the end of the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def is_in_memory(folder: Path) -> bool:
@@ -128,15 +131,10 @@ def _read_link(root: Path, name: str) -> str:
     """Return the text of a link; empty when it is not a link or does not exist."""
     parent, _, last = name.rpartition("/")
     try:
-        folder = open_folder(root, parent)
+        with closing_fd(open_folder(root, parent)) as folder:
+            return os.readlink(last, dir_fd=folder)
     except OSError:
         return ""
-    try:
-        return os.readlink(last, dir_fd=folder)
-    except OSError:
-        return ""
-    finally:
-        os.close(folder)
 
 
 def printable(name: str) -> str:
@@ -163,10 +161,8 @@ def _walk(root: Path) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
                 raise
             # Deleted since its parent was listed.
             continue
-        try:
+        with closing_fd(descriptor):
             yield from _entries(descriptor, prefix, folders)
-        finally:
-            os.close(descriptor)
 
 
 def _entries(descriptor: int, prefix: str, folders: list[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:

@@ -119,7 +119,8 @@ class CommandHandler(socketserver.BaseRequestHandler):
         input_thread.start()
         try:
             _forward_output(process, stream)
-            stream.send(EXIT, str(_shell_code(process.wait())).encode())
+            code = process.wait()
+            stream.send(EXIT, str(code if code >= 0 else 128 - code).encode())
         except OSError:
             _terminate(process)
         # The client must close first: closing a socket with unread input resets it, which would discard our last data.
@@ -183,10 +184,6 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return
-
-
-def _shell_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
 
 
 class AgentServer(socketserver.ThreadingTCPServer):

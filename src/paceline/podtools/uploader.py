@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,7 @@ from paceline.podtools.output_tree import (
     UNREADABLE,
     OutputListing,
     Stamp,
+    closing_fd,
     is_in_memory,
     link_target,
     list_output,
@@ -150,7 +151,9 @@ class OutputSync:
 
         Return the unreadable files with the reason: no later attempt could read them either.
         """
-        files, failure, unreadable = self._mark_deleted(listing), None, {}
+        uploads = self.manifest.files.items()
+        files = {name: replace(file, is_gone=name not in listing.files) for name, file in uploads}
+        failure, unreadable = None, {}
         with ThreadPoolExecutor(MAX_TRANSFERS) as pool:
             futures = {
                 name: pool.submit(self._upload_file, name, files.get(name), is_running=is_running) for name in names
@@ -171,10 +174,6 @@ class OutputSync:
         if failure is not None:
             raise failure
         return unreadable
-
-    def _mark_deleted(self, listing: OutputListing) -> dict[str, UploadedFile]:
-        files = self.manifest.files.items()
-        return {name: replace(file, is_gone=name not in listing.files) for name, file in files}
 
     def _upload_file(self, name: str, uploaded: UploadedFile | None, *, is_running: bool) -> UploadedFile | None:
         """Upload one file; return None when it was deleted or changed meanwhile: the next pass handles it."""
@@ -215,11 +214,8 @@ def restore(root: Path, bucket: BucketFolder, job: str) -> int:
     download_all(root, bucket, missing)
     for name in missing:
         mtime = files[name].stamp.mtime_ns
-        descriptor = open_file(root, name)
-        try:
+        with closing_fd(open_file(root, name)) as descriptor:
             os.utime(descriptor, ns=(mtime, mtime))
-        finally:
-            os.close(descriptor)
     return len(missing)
 
 
@@ -240,7 +236,8 @@ def download(root: Path, bucket: BucketFolder, name: str) -> None:
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise StepFailed(f"{bucket.name} has an object {name!r}, which leads out of {root}; rename the object")
     try:
-        with _opened(root, "") as top, _opened(root, "/".join(parts[:-1]), create=True) as folder:
+        inner = "/".join(parts[:-1])
+        with closing_fd(open_folder(root, "")) as top, closing_fd(open_folder(root, inner, create=True)) as folder:
             _download(bucket, name, top, folder)
     except OSError as error:
         raise StepFailed(f"{name} cannot be written to {root}: {error.strerror}") from error
@@ -260,15 +257,6 @@ def _download(bucket: BucketFolder, name: str, top: int, folder: int) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=top)
-
-
-@contextmanager
-def _opened(root: Path, name: str, *, create: bool = False) -> Iterator[int]:
-    descriptor = open_folder(root, name, create=create)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 class _HashedChunks:

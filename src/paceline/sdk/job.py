@@ -50,14 +50,9 @@ def signal_named(word: str) -> str:
     return f"SIG{name}"
 
 
-def has_processes(pod: Object) -> bool:
-    """Return True if a pod may have processes."""
-    return not is_terminal(pod)
-
-
 def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
     """Return how long stopping pods may take; servers are stopped after the replicas that use them."""
-    graces = [_grace(pod) for pod in pods if has_processes(pod)]
+    graces = [_grace(pod) for pod in pods if not is_terminal(pod)]
     return 2 * max(graces, default=0) + margin
 
 
@@ -104,30 +99,29 @@ class JobRef:
 
     def pods(self) -> tuple[ReplicaPod, ...]:
         """Return the job's pods: every attempt of every replica that still exists."""
-        return replica_pods(self._owned_pods())
+        return replica_pods(self.owned_pods())
 
-    def _owned_pods(self) -> tuple[Object, ...]:
+    def owned_pods(self) -> tuple[Object, ...]:
+        """Return the pods of this job, and not those of an earlier job of the same name."""
+        return tuple(pod for pod in self._labelled_pods() if (controller_of(pod) or {}).get("uid") == self.uid)
+
+    def _labelled_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        pods = self.cluster.list(PODS, select).items
-        return tuple(pod for pod in pods if (controller_of(pod) or {}).get("uid") == self.uid)
+        return self.cluster.list(PODS, select).items
 
     def events(self) -> tuple[Object, ...]:
         """Return the events of the job and its pods, oldest first."""
-        uids = {self.uid}
-        select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        uids.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
+        uids = {self.uid, *map(uid_of, self._labelled_pods())}
         recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
-        events = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in uids]
-        return in_order(events)
+        return in_order(event for event in recorded if (event.get("involvedObject") or {}).get("uid") in uids)
 
     def follow(self, options: FollowOptions | None = None) -> Generator[Event, None, None]:
-        """Yield the events and log lines of the job until it ends."""
-        with EventMux(self.dial) as feed:
-            yield from Follower(feed, self.kind.where, self.read(), options=options or FollowOptions()).events()
+        """Return an iterator over the events and log lines of the job until it ends."""
+        return self._events(options or FollowOptions())
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and return its status; NotFound if it is deleted, TimeoutError after `timeout`."""
-        for event in self._events(timeout):
+        for event in self._events(FollowOptions(log=None), timeout):
             if isinstance(event, JobEnded) and event.job is not None:
                 return status_of(event.job)
         raise NotFound(f"{self} was deleted")
@@ -135,7 +129,7 @@ class JobRef:
     def wait_idle(self, timeout: float | None = None) -> None:
         """Wait until no pod of a paused, refused, ended or deleted job runs; raise TimeoutError after `timeout`."""
         is_paused, pods = False, None
-        for event in self._events(timeout):
+        for event in self._events(FollowOptions(log=None), timeout):
             match event:
                 case JobChanged():
                     is_paused = phase_of(event.job) is Phase.PAUSED or is_rejected(event.job)
@@ -151,7 +145,7 @@ class JobRef:
         """
         while True:
             try:
-                return self.wait_idle(seconds_to_stop(self._owned_pods(), margin))
+                return self.wait_idle(seconds_to_stop(self.owned_pods(), margin))
             except TimeoutError:
                 status = self.status()
                 # The job may have ended in the meantime.
@@ -170,11 +164,11 @@ class JobRef:
         events = [event for event in self.events() if event.get("reason") == UNREADABLE]
         return str(events[-1].get("message") or "") if events else status.waiting
 
-    def _events(self, timeout: float | None) -> Generator[Event, None, None]:
+    def _events(self, options: FollowOptions, timeout: float | None = None) -> Generator[Event, None, None]:
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{self} did not reach the expected state within {timeout:g} s"))
-            yield from Follower(feed, self.kind.where, self.read(), options=FollowOptions(log=None)).events()
+            yield from Follower(feed, self.kind.where, self.read(), options=options).events()
 
     def logs(
         self, *, follow: bool = False, choice: ReplicaSelector | None = None, tail: int | None = None
@@ -225,8 +219,7 @@ class JobRef:
 
         Raise MethodNotAllowed on other clusters: their kubelets use only the signal of the image or container.
         """
-        select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
+        pods = [pod for pod in self._labelled_pods() if not is_terminal(pod)]
         if any(not is_ours(pod) for pod in pods):
             raise MethodNotAllowed(
                 f"the pods of {self} are run by another kubelet, which only uses the signal of the container; set "

@@ -1,7 +1,6 @@
 """Read access to a cluster: kinds, objects and server-side tables."""
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from paceline.apimachinery.meta import Object
@@ -36,12 +35,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

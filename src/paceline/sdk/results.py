@@ -15,9 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of
+from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.client.interface import PODS, Select
 from paceline.errors import BadRequest, MethodNotAllowed, NotFound, PacelineError
 from paceline.filesystem.handles import FOLDER, closed, open_beneath
 from paceline.model import well_known_labels
@@ -88,11 +87,6 @@ def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]
         elif line:
             others.append(line)
     return files, others
-
-
-def in_order(logs: Iterable[UploadLog]) -> tuple[ResultFile, ...]:
-    """Return all files, those of a replica sorted by name."""
-    return tuple(log.files[name] for log in logs for name in sorted(log.files))
 
 
 def _name(text: str) -> str:
@@ -253,13 +247,13 @@ def _results(logs: Mapping[ReplicaId, UploadLog], silence: str = "") -> Results:
             raise NotFound(f"{lost[0]}; the uploaded files are listed in .paceline/manifest.json next to them")
         if silence:
             raise NotFound(silence)
-    return Results(files=in_order(ordered), messages=messages)
+    files = tuple(log.files[name] for log in ordered for name in sorted(log.files))
+    return Results(files=files, messages=messages)
 
 
 def _present(session: Session, ref: JobRef) -> Iterator[Uploader]:
-    select = Select(namespace=ref.namespace, labels=f"{well_known_labels.OWNER_NAME}={ref.name}")
-    for pod in session.cluster.list(PODS, select).items:
-        if (controller_of(pod) or {}).get("uid") == ref.uid and (copy := _copies(labels_of(pod))) is not None:
+    for pod in ref.owned_pods():
+        if (copy := _copies(labels_of(pod))) is not None:
             place, turn, ask = copy
             yield Uploader(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
 

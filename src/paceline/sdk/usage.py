@@ -55,7 +55,7 @@ def claim_usages(cluster: DirectCluster, namespace: str) -> tuple[ClaimUsage, ..
 
 def pod_usages(cluster: DirectCluster, namespace: str) -> tuple[ResourceUsage, ...]:
     """Return the usage of every pod in a namespace (all if empty)."""
-    return tuple(_pod(pod) for pod in _read(cluster, PODS, namespace).items)
+    return tuple(_sum(namespace_of(pod), name_of(pod), _usages(pod)) for pod in _read(cluster, PODS, namespace).items)
 
 
 def node_usages(cluster: DirectCluster) -> tuple[ResourceUsage, ...]:
@@ -83,10 +83,6 @@ def _read(cluster: DirectCluster, where: Collection, namespace: str) -> Page:
         raise MethodNotAllowed(
             "this cluster has no metrics API (metrics.k8s.io), so resource usage is not available"
         ) from error
-
-
-def _pod(pod: Object) -> ResourceUsage:
-    return _sum(namespace_of(pod), name_of(pod), _usages(pod))
 
 
 def _usages(pod: Object) -> tuple[Object, ...]:

@@ -12,9 +12,9 @@ import yaml
 from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
-from paceline.cluster.crd_install import fixed_kinds, full_scheme
 from paceline.errors import Invalid
 from paceline.kinds import registry
+from paceline.testing.fixed_kinds import fixed_kinds, full_scheme
 from tests.unit.apiserver.client import HOST, MERGE, TOKEN, Client
 from tests.unit.apiserver.test_hostile import mutated, places
 

@@ -5,7 +5,7 @@ import pytest
 from paceline.apiserver.auth.authentication import ANYONE, PUBLIC, Authenticator
 from paceline.apiserver.http_types import Caller
 from paceline.apiserver.routes import COLLECTION, DISCOVERY, HEALTH, OBJECT, PUBLIC_ROUTES, ROUTES, VERBS
-from paceline.cluster.crd_install import full_scheme
+from paceline.testing.fixed_kinds import full_scheme
 from tests.unit.apiserver.client import NAMESPACE, PODS
 from tests.unit.apiserver.test_exec import meet
 

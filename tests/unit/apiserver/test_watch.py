@@ -10,9 +10,9 @@ from paceline.apimachinery.selector import LabelMatcher, parse_labels
 from paceline.apiserver.encoding.negotiation import Representation
 from paceline.apiserver.handlers import watch
 from paceline.apiserver.handlers.list_options import Selection
-from paceline.cluster.crd_install import full_scheme
 from paceline.store.backend import Op, Record
 from paceline.store.watch_hub import WatchHub
+from paceline.testing.fixed_kinds import full_scheme
 from tests.unit.apiserver.client import CONFIG_MAPS, PODS, TABLE, config_map, pod, scope_of
 
 LISTEN = {"watch": "1"}

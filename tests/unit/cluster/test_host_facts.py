@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.cluster.host_facts import install_command
+from paceline.host.mounts import install_command
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_the_command_that_installs_bubblewrap_can_be_typed_as_it_is(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
 
-    assert install_command() == command
+    assert install_command("bubblewrap") == command

@@ -13,10 +13,10 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
-from paceline.cluster.crd_install import fixed_kinds
 from paceline.controllers.volumes import VolumeBinder
 from paceline.errors import NotFound
 from paceline.store.store import Store
+from paceline.testing.fixed_kinds import fixed_kinds
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, sim_world
 from paceline.testing.sim.loop import SimLoop

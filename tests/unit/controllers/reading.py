@@ -8,9 +8,9 @@ from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import NAMESPACES, PODS
-from paceline.cluster.crd_install import fixed_kinds
 from paceline.plan.job.plan import LogRef
 from paceline.store.store import Store
+from paceline.testing.fixed_kinds import fixed_kinds
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, sim_world
 from paceline.testing.sim.loop import SimLoop

@@ -115,7 +115,7 @@ def test_claims_are_found_where_they_are_mounted():
 
 
 def checked(job, *claims):
-    (resource,) = [each for each in registry.resources({}) if each.kind == job["kind"]]
+    (resource,) = [each for each in registry.resources() if each.kind == job["kind"]]
     asked = []
 
     def lookup(plural, namespace):
@@ -157,7 +157,7 @@ def test_the_server_hears_of_every_fault():
     assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1"]
 
 
-SERVED = registry.resources({})
+SERVED = registry.resources()
 
 
 @pytest.mark.parametrize("resource", [each for each in SERVED if each.group == OWN_GROUP], ids=lambda each: each.kind)

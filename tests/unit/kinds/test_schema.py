@@ -122,7 +122,7 @@ def test_a_crd_is_small_enough_to_be_applied(kind):
 
 def test_a_crd_shows_the_same_columns_as_the_embedded_server():
     (found, *_) = registry.crds(COMPONENTS)
-    (resource, *_) = registry.resources(COMPONENTS)
+    (resource, *_) = registry.resources()
     columns = found["spec"]["versions"][0]["additionalPrinterColumns"]
 
     assert [(each["name"], each["jsonPath"], each.get("priority", 0)) for each in columns] == [

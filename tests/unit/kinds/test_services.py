@@ -98,7 +98,7 @@ def test_a_job_is_no_service_and_a_service_is_no_job():
 
 
 def checked(obj, *claims):
-    (resource,) = [each for each in registry.resources({}) if each.kind == obj["kind"]]
+    (resource,) = [each for each in registry.resources() if each.kind == obj["kind"]]
     return said(resource.check(obj, lambda _plural, _namespace: claims))
 
 

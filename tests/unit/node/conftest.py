@@ -13,12 +13,12 @@ from paceline.apiserver.config import Server
 from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import EVENTS, NAMESPACES, PODS, Cluster, Select
-from paceline.cluster.crd_install import fixed_kinds
 from paceline.errors import NotFound
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
 from paceline.node.images import Images
 from paceline.store.store import Store
+from paceline.testing.fixed_kinds import fixed_kinds
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
 from paceline.testing.sim.loop import SimLoop

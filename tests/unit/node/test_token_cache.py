@@ -12,9 +12,9 @@ from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import ACCOUNTS, NAMESPACES, PODS
-from paceline.cluster.crd_install import fixed_kinds
 from paceline.node.volumes.references import TokenCache, token_keys
 from paceline.store.store import Store
+from paceline.testing.fixed_kinds import fixed_kinds
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimClock, sim_world
 

@@ -3,12 +3,15 @@
 import pytest
 from tests.unit.sdk.conftest import JOBS, NODES
 
-from paceline.cli.commands.jobs.logs import LogArguments, chunks
+from paceline.cli.commands.jobs.logs import LogRequest, chunks
 from paceline.errors import NotFound
+from paceline.sdk.follow import ReplicaSelector
+from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.results import results_of
 
+CURRENT = LogRequest(choice=ReplicaSelector(), ask=LogOptions(is_followed=False))
 ASKED = {
-    "its log": lambda session: list(chunks(session, "digist", LogArguments())),
+    "its log": lambda session: list(chunks(session, "digist", CURRENT)),
     "its results": lambda s: results_of(s, "digist"),
 }
 

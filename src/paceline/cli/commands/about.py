@@ -4,7 +4,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from paceline import __version__
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out
 from paceline.errors import PacelineError
@@ -13,7 +12,7 @@ from paceline.errors import PacelineError
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx: click.Context, *, shell: str) -> int:
+def completion(ctx: click.Context, *, shell: str) -> None:
     r"""Print the completion script for your shell.
 
     \b
@@ -25,13 +24,12 @@ def completion(ctx: click.Context, *, shell: str) -> int:
     if script is None:
         raise click.UsageError(f"no completion for {shell}")
     out().document(script(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
-    return exit_codes.OK
 
 
 @click.command()
 @click.option("--client", is_flag=True, help="Print the version of this command only.")
 @with_cluster_options
-def version(*, cluster: ClusterOptions, client: bool) -> int:
+def version(*, cluster: ClusterOptions, client: bool) -> None:
     r"""Print the version of this command and of the cluster.
 
     \b
@@ -41,11 +39,10 @@ def version(*, cluster: ClusterOptions, client: bool) -> int:
     """
     out().line(f"paceline {__version__}")
     if client:
-        return exit_codes.OK
+        return
     try:
         with cluster.reader() as reader:
             info = reader.ask("/version")
             out().line(f"cluster  {info.get('gitVersion', 'unknown')}")
     except PacelineError:
         out().line("cluster  not running")
-    return exit_codes.OK

@@ -8,7 +8,7 @@ from paceline.apimachinery.builtin.printers import service_address_cells
 from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.apimachinery.pods import container_statuses_of, sidecars_of
 from paceline.cli.output.console import TextOutput
-from paceline.cli.output.table import age, pairs, short, table
+from paceline.cli.output.table import CTIME, age, pairs, short, table
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
@@ -21,7 +21,6 @@ from paceline.sdk.job_summary import created_of
 from paceline.sdk.job_summary import status_of as job_status
 from paceline.sdk.replica_pods import why
 
-CTIME = "%a %b %e %H:%M:%S %Y"
 MAX_CHANGES = 3
 
 

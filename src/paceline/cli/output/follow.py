@@ -41,12 +41,12 @@ class Screen:
 
     def log(self, data: bytes) -> None:
         """Print log lines in place of the status line, which is redrawn below them."""
-        self._wipe()
+        self.close()
         self._out.log(data)
 
     def note(self, text: str, colour: str = "") -> None:
         """Print a line about the job in place of the status line."""
-        self._wipe()
+        self.close()
         self._err.line(text, colour)
 
     def bottom(self, text: str) -> None:
@@ -61,9 +61,6 @@ class Screen:
 
     def close(self) -> None:
         """Remove the status line."""
-        self._wipe()
-
-    def _wipe(self) -> None:
         if self._is_drawn:
             self._err.raw(CLEAR)
             self._is_drawn = False

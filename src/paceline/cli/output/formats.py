@@ -37,6 +37,7 @@ def as_json(objects: Any) -> str:
 
 def as_yaml(objects: Any) -> str:
     """Format objects as YAML, in field order, with multi-line texts as blocks."""
+    # Imported here so that other formats do not load PyYAML.
     from paceline.cli.output.yaml_text import dump
 
     return dump(objects)

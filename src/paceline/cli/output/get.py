@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object, key_of, name_of, namespace_of
-from paceline.cli import exit_codes
 from paceline.cli.output import formats
 from paceline.cli.output.console import TextOutput, err, out
 from paceline.cli.output.table import aligned, table, widest
@@ -39,23 +38,20 @@ class GetView:
         self._out: TextOutput = out()
         self.question = question
 
-    def once(self) -> int:
+    def once(self) -> None:
         """Print the current objects."""
         if self._output in ("json", "yaml", "name"):
-            return self._print_objects()
-        header, rows = self._rows()
-        if not rows:
-            noun = "jobs" if self._are_jobs else self._kinds[0].where.plural
-            err().line(f"No {noun} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
-            return exit_codes.OK
-        self._print_rows(header, rows)
-        return exit_codes.OK
+            self._print_objects()
+            return
+        header, rows = self.rows()
+        if rows:
+            self._out.lines(table(header, rows, width=None if self._is_wide else self._out.width))
+            return
+        noun = "jobs" if self._are_jobs else self._kinds[0].where.plural
+        err().line(f"No {noun} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the current objects."""
-        return self._rows()[1]
-
-    def _rows(self) -> Rows:
+    def rows(self) -> Rows:
+        """Return the header and the rows of the current objects."""
         return self._job_rows(self._objects()) if self._are_jobs else self._table()
 
     @property
@@ -80,15 +76,14 @@ class GetView:
             except NotFound:
                 continue
 
-    def _print_objects(self) -> int:
+    def _print_objects(self) -> None:
         objects = self._objects()
         if self._output == "name":
             self._out.lines(formats.names(objects))
-            return exit_codes.OK
+            return
         self._out.document(
             formats.as_text(formats.listed([obj for _, obj in objects], is_one=bool(self._name)), self._output)
         )
-        return exit_codes.OK
 
     def _job_rows(self, jobs: list[tuple[ResourceKind, Object]]) -> Rows:
         header = formats.WIDE_JOB_HEADER if self._is_wide else formats.JOB_HEADER
@@ -119,12 +114,8 @@ class GetView:
             return None
         return header, rows[0]
 
-    def _print_rows(self, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-        width = None if self._is_wide else self._out.width
-        self._out.lines(table(header, rows, width=width))
 
-
-def print_changes(changes: Iterable[ObjectEvent], listing: GetView) -> int:
+def print_changes(changes: Iterable[ObjectEvent], listing: GetView) -> None:
     """Print a line for every object and for every change, until Ctrl-C."""
     question, to = listing.question, out()
     lines = WatchTable(listing)
@@ -133,7 +124,6 @@ def print_changes(changes: Iterable[ObjectEvent], listing: GetView) -> int:
             to.document(as_text(change.kind, change.object, question.output))
         else:
             to.lines(lines.of(change, to.width))
-    return exit_codes.OK
 
 
 class WatchTable:
@@ -157,7 +147,7 @@ class WatchTable:
         self._last[key] = shown
         lines = [row] if self._widths else [header, row]
         if not self._widths:
-            self._widths = widest([header, *self._listing.rows()])
+            self._widths = widest([header, *self._listing.rows()[1]])
         self._widths = [max(pair) for pair in zip(widest([row]), self._widths, strict=True)]
         return [aligned(line, self._widths, width) for line in lines]
 

@@ -59,6 +59,8 @@ def pairs(facts: Iterable[tuple[str, str]], *, indent: int = 0) -> list[str]:
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 UNKNOWN = "<unknown>"
+# The format of C's ctime(), which Helm prints.
+CTIME = "%a %b %e %H:%M:%S %Y"
 
 
 def age(moment: datetime | None, now: datetime) -> str:

@@ -20,7 +20,7 @@ from paceline.kinds.apps.templates.registry import find
 from paceline.kinds.apps.templates.types import Release, Rendered
 from paceline.kinds.apps.templates.values import as_told, merged, read_values, value_faults
 from paceline.kinds.apps.training_app import TrainingApp
-from paceline.kinds.decode import decode, misfits
+from paceline.kinds.decode import decode_or_raise
 from paceline.kinds.kind_types import API_VERSION, OWN_API_VERSION
 from paceline.model import well_known_labels
 
@@ -42,10 +42,7 @@ def is_app(obj: Object) -> bool:
 
 def read_app(obj: Object) -> TrainingApp:
     """Return the decoded spec of an application; raise Invalid with all malformed fields."""
-    spec = obj.get("spec")
-    if malformed := misfits(spec, TrainingApp, "spec"):
-        raise Invalid(malformed)
-    return decode(spec, TrainingApp)
+    return decode_or_raise(obj.get("spec"), TrainingApp, "spec")
 
 
 def app_faults(obj: Object, job_faults: FindFaults) -> tuple[Fault, ...]:
@@ -95,11 +92,6 @@ def release_of(obj: Object, revision: int) -> Release:
     return Release(app=name, stem=stem_of_app(name), namespace=namespace_of(obj), revision=revision)
 
 
-def marks_of(release: Release) -> dict[str, str]:
-    """Return the labels of all objects of an application."""
-    return {well_known_labels.APP: release.stem}
-
-
 def job_manifest(obj: Object, parts: Rendered, *, revision: int) -> Object:
     """Return the job of a revision, without owner references."""
     release = release_of(obj, revision)
@@ -109,7 +101,7 @@ def job_manifest(obj: Object, parts: Rendered, *, revision: int) -> Object:
         "metadata": {
             "name": release.job,
             "namespace": release.namespace,
-            "labels": {**marks_of(release), well_known_labels.REVISION: str(revision)},
+            "labels": {well_known_labels.APP: release.stem, well_known_labels.REVISION: str(revision)},
         },
         "spec": dict(parts.spec),
     }

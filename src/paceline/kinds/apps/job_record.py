@@ -11,12 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from paceline.apimachinery.scheme import Column
-from paceline.errors import Fault
 from paceline.kinds.kind_types import PlainKind
-from paceline.kinds.spec.fields import Free, Part, about
+from paceline.kinds.spec.fields import Free, Part, about, any_shape
 
 PLURAL = "jobrecords"
-AnyShape = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 class JobRecord(Part, frozen=True, kw_only=True):
@@ -25,20 +23,13 @@ class JobRecord(Part, frozen=True, kw_only=True):
     app: Annotated[str, about("Name of the application.")]
     revision: Annotated[int, Meta(ge=1), about("Number of the revision.")]
     digest: Annotated[str, about("Digest of the revision's spec.")]
-    job: Annotated[Free, Meta(description="Kind, name and spec of the job.", extra_json_schema=AnyShape)]
+    job: Annotated[Free, any_shape("Kind, name and spec of the job.")]
     template: Annotated[str, about("Name and version of the template.")] = ""
-    values: (
-        Annotated[Free, Meta(description="Values that were passed to the template.", extra_json_schema=AnyShape)] | None
-    ) = None
+    values: Annotated[Free | None, any_shape("Values that were passed to the template.")] = None
     hyperparameters: Annotated[dict[str, str], about("Hyperparameters, as passed to the command.")] = msgspec.field(
         default_factory=dict
     )
     results: Annotated[str, about("Location of the results.")] = ""
-
-
-def check(_spec: JobRecord, _path: str) -> tuple[Fault, ...]:
-    """Return no faults: a record has no rules between fields."""
-    return ()
 
 
 KIND = PlainKind(
@@ -46,7 +37,6 @@ KIND = PlainKind(
     plural=PLURAL,
     short_names=("jr",),
     spec=JobRecord,
-    check=check,
     mutable=(),
     columns=(
         Column(name="App", path=".spec.app"),

@@ -7,13 +7,11 @@ Never  creates a job: its controller does.
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from paceline.apimachinery.field_errors import forbidden, required
 from paceline.apimachinery.scheme import Column
 from paceline.errors import Fault
 from paceline.kinds.kind_types import PlainKind
-from paceline.kinds.spec.fields import Count, Free, Part, about
+from paceline.kinds.spec.fields import Count, Free, Part, about, any_shape
 
 PLURAL = "trainingapps"
 DEFAULT_HISTORY = 10
@@ -30,26 +28,17 @@ class JobOf(Part, frozen=True, kw_only=True):
     """Kind and spec of a job, without a template."""
 
     kind: Annotated[str, about("Kind of the job, such as PyTorchTrainingJob.")]
-    spec: Annotated[
-        Free, Meta(description="Spec of the job.", extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})
-    ]
+    spec: Annotated[Free, any_shape("Spec of the job.")]
 
 
 class TrainingApp(Part, frozen=True, kw_only=True):
     """A training that is repeated with changes: each change runs as a new job, the next revision."""
 
-    template: Annotated[TemplateRef, about("Template that creates the job from the values.")] | None = None
-    values: (
-        Annotated[
-            Free,
-            Meta(
-                description="Values for the template; `paceline app template show NAME` explains them.",
-                extra_json_schema={"x-kubernetes-preserve-unknown-fields": True},
-            ),
-        ]
-        | None
-    ) = None
-    job: Annotated[JobOf, about("The job, if no template is used.")] | None = None
+    template: Annotated[TemplateRef | None, about("Template that creates the job from the values.")] = None
+    values: Annotated[
+        Free | None, any_shape("Values for the template; `paceline app template show NAME` explains them.")
+    ] = None
+    job: Annotated[JobOf | None, about("The job, if no template is used.")] = None
     suspend: Annotated[bool, about("Stop the training and keep its data; false resumes it.")] = False
     rerun: Annotated[Count, about("Increment it to run the same spec again as the next revision.")] = 0
     revision_history_limit: Annotated[
@@ -78,7 +67,6 @@ KIND = PlainKind(
     plural=PLURAL,
     short_names=("app", "apps"),
     spec=TrainingApp,
-    check=check,
     columns=(
         Column(name="Revision", path=".status.revision", type="integer"),
         Column(name="Phase", path=".status.phase", description="Phase of the current revision."),

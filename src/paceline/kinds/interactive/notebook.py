@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from paceline.errors import Fault
-from paceline.kinds.compat import Migration
-from paceline.kinds.interactive.spec import DEFAULT_IDLE_SECONDS, IdleSeconds, run_mode_to_suspend
+from paceline.kinds.interactive.spec import DEFAULT_IDLE_SECONDS, IdleSeconds, OldRunMode, run_mode_to_suspend
 from paceline.kinds.kind_types import CannotRun, Claim, ServiceKind
 from paceline.kinds.spec.fields import Part, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, claims_in, literal, with_container
@@ -41,7 +40,7 @@ class Ssh(Part, frozen=True, kw_only=True, rename=None):
     """SSH access. It is accepted but has no effect: `kubectl exec` opens a shell in the notebook."""
 
     enabled: Annotated[bool, about("Whether an SSH server runs in the notebook. Not used.")] = False
-    service_type: Annotated[str, about("Type of the Service for SSH. Not used.")] | None = msgspec.field(
+    service_type: Annotated[str | None, about("Type of the Service for SSH. Not used.")] = msgspec.field(
         default=None, name="serviceType"
     )
     # T9k's spelling, also on the wire.
@@ -55,16 +54,10 @@ class NotebookSpec(Part, frozen=True, kw_only=True):
         Literal["jupyter", "Jupyter", "RStudio"], about("Program of the notebook; only jupyter is supported.")
     ] = "jupyter"
     template: Template
-    ssh: Annotated[Ssh, about("SSH access. Not used.")] | None = None
+    ssh: Annotated[Ssh | None, about("SSH access. Not used.")] = None
     suspend: Annotated[bool, about("Delete the pod and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
-    scheduler: Annotated[Scheduler, about("Scheduler of the pod.")] | None = None
-
-
-class OldNotebook(Part, frozen=True, kw_only=True):
-    """Fields of the shape used until 2024."""
-
-    run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pod.")] = None
 
 
 def check(spec: NotebookSpec, path: str) -> tuple[Fault, ...]:
@@ -198,11 +191,6 @@ def _readiness(container: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {**check, "periodSeconds": 2, "timeoutSeconds": 10}
 
 
-def migrate(draft: Migration) -> None:
-    """Migrate `runMode: paused` to `suspend: true`, and warn."""
-    run_mode_to_suspend(draft)
-
-
 KIND = ServiceKind(
     kind="Notebook",
     plural=PLURAL,
@@ -211,6 +199,6 @@ KIND = ServiceKind(
     check=check,
     expand=expand,
     claims=claims,
-    old=OldNotebook,
-    migrate=migrate,
+    old=OldRunMode,
+    migrate=run_mode_to_suspend,
 )

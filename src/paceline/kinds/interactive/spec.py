@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
@@ -20,6 +20,12 @@ IdleSeconds = Annotated[
 ]
 
 MODES = {"running": False, "paused": True}
+
+
+class OldRunMode(Part, frozen=True, kw_only=True):
+    """The field of an interactive workload's shape until 2024."""
+
+    run_mode: Annotated[Literal["running", "paused"] | None, about("Old form of suspend.")] = None
 
 
 def run_mode_to_suspend(draft: Migration) -> None:
@@ -74,8 +80,8 @@ class LogDir(Part, frozen=True, kw_only=True):
     """Locations of the logs."""
 
     pvc: Annotated[tuple[ClaimLogs, ...], about("Logs in claims.")] = ()
-    s3: Annotated[BucketLogs, about("Logs in a bucket.")] | None = None
-    http: Annotated[WebLogs, about("Logs on the web.")] | None = None
+    s3: Annotated[BucketLogs | None, about("Logs in a bucket.")] = None
+    http: Annotated[WebLogs | None, about("Logs on the web.")] = None
 
 
 class TensorBoardSpec(Part, frozen=True, kw_only=True):
@@ -84,8 +90,8 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
     training_log_filesets: Annotated[
         Words, about("Locations of the logs, as t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER.")
     ] = ()
-    log_dir: Annotated[LogDir, about("Locations of the logs.")] | None = None
-    image: Annotated[str, about("Image with TensorBoard, such as tensorflow/tensorflow:2.14.0.")] | None = None
+    log_dir: Annotated[LogDir | None, about("Locations of the logs.")] = None
+    image: Annotated[str | None, about("Image with TensorBoard, such as tensorflow/tensorflow:2.14.0.")] = None
     resources: Resources | None = None
     suspend: Annotated[bool, about("Delete the pod and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
@@ -96,7 +102,7 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
             "NodePort (also a high port of the nodes), LoadBalancer (also port 80 of an external address)."
         ),
     ] = INSIDE
-    scheduler: Annotated[Scheduler, about("Scheduler of the pod.")] | None = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pod.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +131,7 @@ def read_uri(uri: str) -> LogSet | None:
     match = URI.fullmatch(uri)
     if match is None:
         return None
-    parts = [part for part in match["path"].split("/") if part not in ("", ".")]
+    parts = _parts(match["path"])
     if ".." in parts:
         return None
     if match["store"] == "pvc" and parts:
@@ -139,13 +145,17 @@ def log_sets(spec: TensorBoardSpec) -> tuple[LogSet, ...]:
     """Return all locations of logs without duplicates, in the order of the spec."""
     logs = spec.log_dir or LogDir()
     filesets = [read_uri(uri) for uri in spec.training_log_filesets]
-    listed = [_in_claim(claim.name, folder) for claim in logs.pvc for folder in claim.sub_path or ("",)]
+    listed = [
+        LogSet(claim=claim.name, folder="/".join(_parts(folder)))
+        for claim in logs.pvc
+        for folder in claim.sub_path or ("",)
+    ]
     stored = [_in_bucket(logs.s3.secret_ref.name, uri) for uri in logs.s3.uri] if logs.s3 else []
     return tuple(dict.fromkeys(location for location in (*filesets, *listed, *stored) if location is not None))
 
 
-def _in_claim(claim: str, folder: str) -> LogSet:
-    return LogSet(claim=claim, folder="/".join(part for part in folder.split("/") if part not in ("", ".")))
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _in_bucket(secret: str, uri: str) -> LogSet | None:
@@ -187,3 +197,15 @@ def log_claims(spec: TensorBoardSpec, path: str) -> tuple[Claim, ...]:
     filesets = [(f"{path}.trainingLogFilesets[{index}]", logs.claim) for index, logs in sets if logs and logs.claim]
     claims = (spec.log_dir or LogDir()).pvc
     return (*filesets, *((f"{path}.logDir.pvc[{index}].name", claim.name) for index, claim in enumerate(claims)))
+
+
+class HasTensorBoard(Protocol):
+    """A job that may have its own TensorBoard."""
+
+    @property
+    def tensorboard_spec(self) -> TensorBoardSpec | None: ...
+
+
+def own_tensorboard_claims(job: HasTensorBoard, path: str) -> tuple[Claim, ...]:
+    """Return the claims with logs of a job's own TensorBoard."""
+    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")

@@ -6,13 +6,13 @@ Never  starts anything: its controller does.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from paceline.errors import Fault
-from paceline.kinds.compat import Migration
 from paceline.kinds.interactive.spec import (
     CLAIMS,
     LogSet,
+    OldRunMode,
     TensorBoardSpec,
     check_logs,
     log_claims,
@@ -20,7 +20,6 @@ from paceline.kinds.interactive.spec import (
     run_mode_to_suspend,
 )
 from paceline.kinds.kind_types import OUTSIDE_COLUMNS, CannotRun, ServiceKind
-from paceline.kinds.spec.fields import Part, about
 from paceline.kinds.spec.pod_template import literal
 from paceline.model.gang import JobNaming
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload
@@ -36,12 +35,6 @@ NO_WEB = (
     "spec.logDir.http is not supported: TensorBoard cannot read logs from the web; "
     "copy them to a claim and set spec.logDir.pvc"
 )
-
-
-class OldTensorBoard(Part, frozen=True, kw_only=True):
-    """Fields of the shape used until 2024."""
-
-    run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
 
 
 def check(spec: TensorBoardSpec, path: str) -> tuple[Fault, ...]:
@@ -104,11 +97,6 @@ def _options(sets: tuple[LogSet, ...]) -> Iterator[str]:
         yield f"--logdir_spec={literal(','.join(named))}"
 
 
-def migrate(draft: Migration) -> None:
-    """Migrate `runMode: paused` to `suspend: true`, and warn."""
-    run_mode_to_suspend(draft)
-
-
 KIND = ServiceKind(
     kind="TensorBoard",
     plural=PLURAL,
@@ -118,6 +106,6 @@ KIND = ServiceKind(
     expand=expand,
     claims=log_claims,
     columns=OUTSIDE_COLUMNS,
-    old=OldTensorBoard,
-    migrate=migrate,
+    old=OldRunMode,
+    migrate=run_mode_to_suspend,
 )

@@ -24,7 +24,7 @@ NO_FLINK = (
 class ClusterTemplate(Part, frozen=True, kw_only=True):
     """Template of the Flink cluster, in the format of the Flink operator."""
 
-    metadata: Annotated[Free, about("Labels and annotations of the Flink cluster.")] | None = None
+    metadata: Annotated[Free | None, about("Labels and annotations of the Flink cluster.")] = None
     spec: Annotated[
         Free, about("Spec of the Flink cluster: flinkVersion, image, jobManager, taskManager, flinkProperties.")
     ]
@@ -33,7 +33,7 @@ class ClusterTemplate(Part, frozen=True, kw_only=True):
 class SubmitTemplate(Part, frozen=True, kw_only=True):
     """Template of the job that submits the pipeline."""
 
-    metadata: Annotated[Free, about("Labels and annotations of the job.")] | None = None
+    metadata: Annotated[Free | None, about("Labels and annotations of the job.")] = None
     spec: Annotated[
         Free, about("Spec of the job that submits the pipeline, as in batch/v1; its template is a pod template.")
     ]
@@ -50,9 +50,9 @@ class BeamJob(Part, frozen=True, kw_only=True):
 
     flink_cluster_template: Annotated[ClusterTemplate, about("Template of the Flink cluster.")]
     job_template: Annotated[SubmitTemplate, about("Template of the job that submits the pipeline.")]
-    run_mode: Annotated[RunMode, about("Debug mode.")] | None = None
-    run_policy: Annotated[BeamRunPolicy, about("What is deleted when the job ends.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug mode.")] = None
+    run_policy: Annotated[BeamRunPolicy | None, about("What is deleted when the job ends.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: BeamJob, path: str) -> tuple[Fault, ...]:

@@ -15,6 +15,7 @@ from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Resources, Template, about
 from paceline.kinds.spec.pod_template import Words
@@ -35,22 +36,22 @@ class TorchConfig(Part, frozen=True, kw_only=True):
 class ColossalAISsh(Part, frozen=True, kw_only=True):
     """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
-    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
-    sshd_path: Annotated[str, about("Path of T9k's SSH server in the workers. Not used.")] | None = None
+    auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys. Not used.")] = None
+    sshd_path: Annotated[str | None, about("Path of T9k's SSH server in the workers. Not used.")] = None
 
 
 class ColossalAIJob(LauncherJob, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
-    torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
-    ssh: Annotated[ColossalAISsh, about("T9k's SSH settings.")] | None = None
+    torch_config: Annotated[TorchConfig | None, about("How torchrun is called on every worker.")] = None
+    ssh: Annotated[ColossalAISsh | None, about("T9k's SSH settings.")] = None
 
 
 class OldLauncher(Part, frozen=True, kw_only=True):
     """The launcher, in the shape used until 2025."""
 
-    image: Annotated[str, about("Old form of the launcher's image.")] | None = None
-    working_dir: Annotated[str, about("Old form of the launcher's working directory.")] | None = None
+    image: Annotated[str | None, about("Old form of the launcher's image.")] = None
+    working_dir: Annotated[str | None, about("Old form of the launcher's working directory.")] = None
     env: Annotated[
         tuple[
             Annotated[Free, Meta(description="An environment variable.", extra_json_schema={"$ref": f"{CORE}EnvVar"})],
@@ -64,9 +65,9 @@ class OldLauncher(Part, frozen=True, kw_only=True):
 class OldColossalAIWorker(Part, frozen=True, kw_only=True):
     """The workers, in the shape used until 2025."""
 
-    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
+    replicas: Annotated[Count | None, about("Old form of replicas.")] = None
     template: Template | None = None
-    proc_per_worker: Annotated[Count, about("Old form of torchConfig.procPerWorker.")] | None = None
+    proc_per_worker: Annotated[Count | None, about("Old form of torchConfig.procPerWorker.")] = None
     command: Annotated[Words, about("Old form of torchConfig.script.")] = ()
     torch_args: Annotated[Words, about("Old form of torchConfig.extraArgs.")] = ()
 
@@ -74,16 +75,16 @@ class OldColossalAIWorker(Part, frozen=True, kw_only=True):
 class OldColossalAISsh(Part, frozen=True, kw_only=True):
     """SSH settings in the spelling of MPIJob."""
 
-    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] | None = None
+    ssh_auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] = None
 
 
 class OldColossalAIJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2025."""
 
-    launcher: Annotated[OldLauncher, about("Old form of replicaSpecs with type launcher.")] | None = None
-    worker: Annotated[OldColossalAIWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
-    ssh: Annotated[OldColossalAISsh, about("T9k's SSH settings.")] | None = None
-    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
+    launcher: Annotated[OldLauncher | None, about("Old form of replicaSpecs with type launcher.")] = None
+    worker: Annotated[OldColossalAIWorker | None, about("Old form of replicaSpecs and torchConfig.")] = None
+    ssh: Annotated[OldColossalAISsh | None, about("T9k's SSH settings.")] = None
+    run_policy: Annotated[OldCleanUpWorkers | None, about("What is deleted when the job ends.")] = None
 
 
 def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:
@@ -100,7 +101,7 @@ def expand(job: ColossalAIJob, site: JobNaming) -> Gang:
     hosts = dict.fromkeys(launcher_jobs.workers(job), config.proc_per_worker)
 
     def template(place: ReplicaId, written: Free) -> Free:
-        main = launcher_jobs.main_container(written, place.role)
+        main = container_named(written, place.role)
         command = _launcher(job, site, written) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
         written = debugged(written, job.run_mode, role=place.role, main=main)
@@ -146,7 +147,7 @@ def _launcher(job: ColossalAIJob, site: JobNaming, launcher: Free) -> list[str]:
     Variables from Secrets are not passed on: every list of processes would show them.
     """
     config, hosts = job.torch_config or TorchConfig(), launcher_jobs.workers(job)
-    folder = launcher["spec"]["containers"][launcher_jobs.main_container(launcher, LAUNCHER)].get("workingDir")
+    folder = launcher["spec"]["containers"][container_named(launcher, LAUNCHER)].get("workingDir")
     variables = [f"{name}={value}" for name, value in launcher_jobs.own_env(job, launcher).items()]
     arguments = [
         f"--nproc_per_node={config.proc_per_worker}",

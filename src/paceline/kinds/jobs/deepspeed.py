@@ -55,27 +55,27 @@ RUN_HINT = "set one of python, module and exec, such as {python: [train.py]}"
 class Run(Part, frozen=True, kw_only=True):
     """The program to run: one of three forms."""
 
-    python: Annotated[Words, about("Script and its arguments.")] | None = None
-    module: Annotated[Words, about("Module and its arguments.")] | None = None
-    exec: Annotated[Words, about("Program and its arguments.")] | None = None
+    python: Annotated[Words | None, about("Script and its arguments.")] = None
+    module: Annotated[Words | None, about("Module and its arguments.")] = None
+    exec: Annotated[Words | None, about("Program and its arguments.")] = None
 
 
 class Config(Part, frozen=True, kw_only=True):
     """How deepspeed is called."""
 
-    run: Annotated[Run, about("Program to run: one of python, module and exec.")] | None = None
-    slots_per_worker: (
-        Annotated[Positive, about("Number of processes per worker. If omitted, one per GPU, or 1.")] | None
-    ) = None
+    run: Annotated[Run | None, about("Program to run: one of python, module and exec.")] = None
+    slots_per_worker: Annotated[
+        Positive | None, about("Number of processes per worker. If omitted, one per GPU, or 1.")
+    ] = None
     local_rank: Annotated[bool, about("Pass --local_rank to the script.")] = True
     autotune: Annotated[
         Literal["none", "tune", "run"],
         about("Autotuning: none, tune (search for good settings only), run (search, then train)."),
     ] = "none"
     other_args: Annotated[Words, about("Additional arguments for deepspeed.")] = ()
-    custom_command: (
-        Annotated[str, about("Shell command that replaces all other settings except slotsPerWorker.")] | None
-    ) = None
+    custom_command: Annotated[
+        str | None, about("Shell command that replaces all other settings except slotsPerWorker.")
+    ] = None
 
 
 class Worker(Part, frozen=True, kw_only=True):
@@ -94,37 +94,37 @@ class Worker(Part, frozen=True, kw_only=True):
 class DeepSpeedJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed training with DeepSpeed; the first worker starts it and decides the job's result."""
 
-    config: Annotated[Config, about("How deepspeed is called.")] | None = None
+    config: Annotated[Config | None, about("How deepspeed is called.")] = None
     disable_custom_env: Annotated[
         bool, about("Do not let deepspeed pass the container's environment variables to the processes.")
     ] = False
     worker: Annotated[Worker, about("The workers.")]
-    elastic: Annotated[Elastic, about("Elastic training: bounds for the number of replicas.")] | None = None
+    elastic: Annotated[Elastic | None, about("Elastic training: bounds for the number of replicas.")] = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[RunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 class OldRun(Part, frozen=True, kw_only=True):
     """A string instead of a list, as in T9k's pages."""
 
-    python: Annotated[str | Words, about("Script and its arguments.")] | None = None
-    module: Annotated[str | Words, about("Module and its arguments.")] | None = None
-    exec: Annotated[str | Words, about("Program and its arguments.")] | None = None
+    python: Annotated[str | Words | None, about("Script and its arguments.")] = None
+    module: Annotated[str | Words | None, about("Module and its arguments.")] = None
+    exec: Annotated[str | Words | None, about("Program and its arguments.")] = None
 
 
 class OldConfig(Part, frozen=True, kw_only=True):
     """How deepspeed is called, in the old shape."""
 
-    run: Annotated[OldRun, about("Program to run: one of python, module and exec.")] | None = None
+    run: Annotated[OldRun | None, about("Program to run: one of python, module and exec.")] = None
 
 
 class OldDeepSpeedJob(Part, frozen=True, kw_only=True):
     """Fields of the old shape."""
 
-    config: Annotated[OldConfig, about("How deepspeed is called.")] | None = None
+    config: Annotated[OldConfig | None, about("How deepspeed is called.")] = None
 
 
 def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:

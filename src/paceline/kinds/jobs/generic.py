@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from paceline.apimachinery.field_errors import did_you_mean, duplicate, invalid, unsupported
+from paceline.apimachinery.field_errors import did_you_mean, invalid, unsupported
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration
-from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
-from paceline.kinds.kind_types import JobKind, Located
+from paceline.kinds.jobs.replica_specs import check_replicas, places, templates, types_of
+from paceline.kinds.kind_types import JobKind
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, ReplicaType, Template, about, whole_number
-from paceline.kinds.spec.pod_template import each_container, with_labels
+from paceline.kinds.spec.pod_template import check_unique, each_container, with_labels
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_policy import (
     CleanUpPolicy,
@@ -29,11 +29,9 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    clean_up,
-    debugged,
-    resumed,
+    with_run_mode,
 )
-from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope, Rule
+from paceline.model.gang import CleanUp, Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope, Rule
 
 VARIABLE = re.compile(r"(?<!\$)\$\((type|rank|replicas\[[^()]*|service\.[^()]*)\)")
 REPLICAS = re.compile(r"replicas\[([^][]*)\]")
@@ -148,7 +146,7 @@ class ServicePort(Part, frozen=True, kw_only=True):
 
     name: Annotated[str, about("Name of the port, for $(service.port[NAME]).")] = ""
     port: Annotated[PortNumber, about("Number of the port.")]
-    target_port: Annotated[int | str, about("Must equal port, because replicas are reached directly.")] | None = None
+    target_port: Annotated[int | str | None, about("Must equal port, because replicas are reached directly.")] = None
     protocol: Annotated[Literal["TCP", "UDP", "SCTP"], about("Protocol of the port.")] = "TCP"
 
 
@@ -171,13 +169,13 @@ class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
     ]
     failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
     replica_specs: Annotated[tuple[GenericReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
-    service: Annotated[Service, about("Host names and ports at which replicas reach each other.")] | None = None
+    service: Annotated[Service | None, about("Host names and ports at which replicas reach each other.")] = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[Limits, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[Limits | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
@@ -217,18 +215,8 @@ def expand(job: GenericJob, site: JobNaming) -> Gang:
         scope=job.restart_scope or RestartScope.REPLICA,
         backoff_limit=None,
         role_limits={role: restart.limit for role, restart in restarts.items()},
-        clean_up=clean_up(job.clean_up_policy),
+        clean_up=CleanUp(job.clean_up_policy),
     )
-
-
-def places(job: GenericJob) -> tuple[ReplicaId, ...]:
-    """Return every replica of the job, by type in the order of the spec."""
-    return places_of(job.replica_specs)
-
-
-def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
 def migrate(draft: Migration) -> None:
@@ -253,9 +241,7 @@ KIND = JobKind(
 def _template(
     job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: JobNaming, place: ReplicaId
 ) -> Mapping[str, Any]:
-    if site.is_resumed:
-        template = resumed(template, job.run_mode, role=place.role, main=0)
-    template = debugged(template, job.run_mode, role=place.role, main=0)
+    template = with_run_mode(template, job.run_mode, is_resumed=site.is_resumed, role=place.role, main=0)
     filled = variables.fill(template, site=site, place=place)
     # T9k's labels for this kind.
     return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
@@ -284,11 +270,8 @@ def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: s
 
 
 def _check_ports(ports: tuple[ServicePort, ...], path: str) -> Iterator[Fault]:
-    names: set[str] = set()
+    yield from check_unique([port.name for port in ports], path)
     for index, port in enumerate(ports):
-        if port.name in names:
-            yield duplicate(f"{path}[{index}].name", port.name)
-        names.add(port.name)
         if port.target_port is not None and str(port.target_port) != str(port.port):
             hint = f"must equal port, {port.port}, or be omitted: replicas are reached directly"
             yield invalid(f"{path}[{index}].targetPort", port.target_port, hint)

@@ -5,14 +5,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from paceline.apimachinery.field_errors import duplicate, invalid, required
+from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration, Move
+from paceline.kinds.decode import misfits
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
+from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
-from paceline.kinds.spec.pod_template import check_sketch, check_template, with_container
+from paceline.kinds.spec.pod_template import SketchedTemplate, check_template, check_unique, with_container
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, check_run_mode, resumed
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
@@ -38,10 +40,9 @@ CleanUpWorkers = Annotated[
 class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
     """A string instead of true and false, as in T9k's pages of 2023."""
 
-    clean_up_workers: (
-        Annotated[bool | str, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")]
-        | None
-    ) = None
+    clean_up_workers: Annotated[
+        bool | str | None, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")
+    ] = None
 
 
 class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
@@ -49,15 +50,10 @@ class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
 
     type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
     replicas: Replicas = 1
-    template: (
-        Annotated[
-            Template,
-            about(
-                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
-            ),
-        ]
-        | None
-    ) = None
+    template: Annotated[
+        Template | None,
+        about("Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."),
+    ] = None
     restart_policy: RestartObject | None = None
 
 
@@ -75,19 +71,16 @@ class LauncherJob(DataFlowSpec, frozen=True, kw_only=True):
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[LauncherRunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[LauncherRunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: LauncherJob, path: str) -> Iterator[Fault]:
     """Yield a fault for each broken rule that both kinds have."""
     specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
-    earlier_types: set[str] = set()
+    yield from check_unique(types, specs_path, "type")
     for index, spec in enumerate(job.replica_specs):
-        if spec.type in earlier_types:
-            yield duplicate(f"{specs_path}[{index}].type", spec.type)
-        earlier_types.add(spec.type)
         if spec.type == LAUNCHER and spec.replicas > 1:
             yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, "a job has exactly one launcher; must be 1")
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
@@ -103,7 +96,7 @@ def _check_templates(job: LauncherJob, path: str) -> Iterator[Fault]:
     for index, spec in enumerate(job.replica_specs):
         template_path = f"{path}[{index}].template"
         if spec.type == LAUNCHER:
-            faults += check_sketch(spec.template or {}, template_path)
+            faults += misfits(spec.template or {}, SketchedTemplate, template_path)
         elif spec.template is None:
             faults.append(required(template_path, "set the pod template of the workers"))
         else:
@@ -147,15 +140,9 @@ def _launcher_path(job: LauncherJob, path: str, default: str) -> str:
     return default
 
 
-def main_container(template: Free, role: str) -> int:
-    """Return the index of the container that does the work of a role."""
-    names = [container["name"] for container in template["spec"]["containers"]]
-    return names.index(role) if role in names else 0
-
-
 def started(job: LauncherJob, template: Free, *, site: JobNaming, place: ReplicaId, command: list[str]) -> Free:
     """Return a copy of a template with the command of its role; only a launcher may have another one after a pause."""
-    main = main_container(template, place.role)
+    main = container_named(template, place.role)
     started_template = with_container(template, main, command=command, args=None)
     if not site.is_resumed:
         return started_template
@@ -173,14 +160,14 @@ def started(job: LauncherJob, template: Free, *, site: JobNaming, place: Replica
 def gpus(job: LauncherJob) -> int:
     """Return the number of GPUs of one worker."""
     template = _spec(job, WORKER).template or {}
-    return gpus_of(template, main_container(template, WORKER))
+    return gpus_of(template, container_named(template, WORKER))
 
 
 def own_env(job: LauncherJob, launcher: Free) -> dict[str, str]:
     """Return the plain variables that the launcher's container has and the workers' has not."""
     worker = _spec(job, WORKER).template or {}
-    worker_env = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
-    launcher_env = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    worker_env = worker["spec"]["containers"][container_named(worker, WORKER)].get("env") or ()
+    launcher_env = launcher["spec"]["containers"][container_named(launcher, LAUNCHER)].get("env") or ()
     worker_variables = {variable["name"]: variable for variable in worker_env}
     return {
         variable["name"]: variable.get("value") or ""
@@ -201,7 +188,7 @@ def gang(job: LauncherJob, template: Callable[[ReplicaId, Free], Free], files: R
             place=place,
             template=template(place, written[place.role]),
             restart=RestartPolicy(restarts[place.role].policy),
-            main=written[place.role]["spec"]["containers"][main_container(written[place.role], place.role)]["name"],
+            main=written[place.role]["spec"]["containers"][container_named(written[place.role], place.role)]["name"],
         )
         for place in places(job)
     )
@@ -264,10 +251,10 @@ def _launcher_template(job: LauncherJob) -> Free:
     """Return the launcher's template; fields that it does not set are taken from the workers' template."""
     written = next((spec.template for spec in job.replica_specs if spec.type == LAUNCHER), None) or {}
     worker = _spec(job, WORKER).template or {}
-    worker_container = worker["spec"]["containers"][main_container(worker, WORKER)]
+    worker_container = worker["spec"]["containers"][container_named(worker, WORKER)]
     spec = written.get("spec") or {}
     containers = [dict(container) for container in spec.get("containers") or ()] or [{"name": LAUNCHER}]
-    main = main_container({"spec": {"containers": containers}}, LAUNCHER)
+    main = container_named({"spec": {"containers": containers}}, LAUNCHER)
     has_volumes = "volumes" in spec
     inherited = {
         key: worker_container[key]

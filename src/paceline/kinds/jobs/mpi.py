@@ -14,6 +14,7 @@ from paceline.errors import Fault
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.fields import Count, Free, Part, Template, about, whole_number
 from paceline.kinds.spec.pod_template import Words, with_env, with_labels
@@ -28,8 +29,8 @@ IN_ALL = ("-np", "--np", "-n", "--n", "-c")
 class MPIConfig(Part, frozen=True, kw_only=True):
     """How mpirun is called."""
 
-    mca: Annotated[dict[str, str], about("MCA parameters, such as {btl: ^openib}.")] | None = None
-    home: Annotated[str, about("Directory of Open MPI in the image, if it is not in the PATH.")] | None = None
+    mca: Annotated[dict[str, str] | None, about("MCA parameters, such as {btl: ^openib}.")] = None
+    home: Annotated[str | None, about("Directory of Open MPI in the image, if it is not in the PATH.")] = None
     extra_args: Annotated[Words, about("Additional arguments for mpirun, such as [-N, '2'].")] = ()
     script: Annotated[Words, about("Program that mpirun starts, such as [python3, train.py].")] = ()
 
@@ -37,41 +38,41 @@ class MPIConfig(Part, frozen=True, kw_only=True):
 class MPISsh(Part, frozen=True, kw_only=True):
     """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
-    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
-    sshd_path: (
-        Annotated[str, about("Path of the SSH server that workers run in debug mode; otherwise not used.")] | None
-    ) = None
+    ssh_auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys. Not used.")] = None
+    sshd_path: Annotated[
+        str | None, about("Path of the SSH server that workers run in debug mode; otherwise not used.")
+    ] = None
 
 
 class MPIJob(LauncherJob, frozen=True, kw_only=True):
     """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
 
-    mpi_config: Annotated[MPIConfig, about("How mpirun is called.")] | None = None
-    ssh: Annotated[MPISsh, about("T9k's SSH settings.")] | None = None
+    mpi_config: Annotated[MPIConfig | None, about("How mpirun is called.")] = None
+    ssh: Annotated[MPISsh | None, about("T9k's SSH settings.")] = None
 
 
 class OldRecovery(Part, frozen=True, kw_only=True):
     """Old form of --enable-recovery and --max-restarts."""
 
     enable: Annotated[bool, about("Old form of --enable-recovery in mpiConfig.extraArgs.")] = False
-    limit: Annotated[Count, about("Old form of --max-restarts in mpiConfig.extraArgs.")] | None = None
+    limit: Annotated[Count | None, about("Old form of --max-restarts in mpiConfig.extraArgs.")] = None
 
 
 class OldMPIWorker(Part, frozen=True, kw_only=True):
     """The workers, in the shape used until 2025."""
 
-    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
+    replicas: Annotated[Count | None, about("Old form of replicas.")] = None
     template: Template | None = None
     extra_m_p_i_args: Annotated[Words, about("Old form of mpiConfig.extraArgs.")] = ()
     cmd: Annotated[Words, about("Old form of mpiConfig.script.")] = ()
-    processes_per_worker: Annotated[Count, about("Old form of -N in mpiConfig.extraArgs.")] | None = None
-    process_recovery: Annotated[OldRecovery, about("Old form of --enable-recovery.")] | None = None
+    processes_per_worker: Annotated[Count | None, about("Old form of -N in mpiConfig.extraArgs.")] = None
+    process_recovery: Annotated[OldRecovery | None, about("Old form of --enable-recovery.")] = None
 
 
 class OldMPISsh(Part, frozen=True, kw_only=True):
     """SSH settings in the spelling of ColossalAIJob."""
 
-    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in ColossalAIJob. Not used.")] | None = (
+    auth_mount_path: Annotated[str | None, about("Path at which T9k mounts keys, as in ColossalAIJob. Not used.")] = (
         None
     )
 
@@ -79,11 +80,11 @@ class OldMPISsh(Part, frozen=True, kw_only=True):
 class OldMPIJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2025."""
 
-    worker: Annotated[OldMPIWorker, about("Old form of replicaSpecs and mpiConfig.")] | None = None
-    mca: Annotated[dict[str, str], about("Old form of mpiConfig.mca.")] | None = None
-    mpi_home: Annotated[str, about("Old form of mpiConfig.home.")] | None = None
-    ssh: Annotated[OldMPISsh, about("T9k's SSH settings.")] | None = None
-    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
+    worker: Annotated[OldMPIWorker | None, about("Old form of replicaSpecs and mpiConfig.")] = None
+    mca: Annotated[dict[str, str] | None, about("Old form of mpiConfig.mca.")] = None
+    mpi_home: Annotated[str | None, about("Old form of mpiConfig.home.")] = None
+    ssh: Annotated[OldMPISsh | None, about("T9k's SSH settings.")] = None
+    run_policy: Annotated[OldCleanUpWorkers | None, about("What is deleted when the job ends.")] = None
 
 
 def check(job: MPIJob, path: str) -> tuple[Fault, ...]:
@@ -103,7 +104,7 @@ def expand(job: MPIJob, site: JobNaming) -> Gang:
     def template(place: ReplicaId, written: Free) -> Free:
         command = _mpirun(job) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
-        main = launcher_jobs.main_container(written, place.role)
+        main = container_named(written, place.role)
         default = _debug_command(job, site, place) if place.role == WORKER else None
         written = debugged(written, job.run_mode, role=place.role, main=main, default=default)
         if place.role == LAUNCHER:

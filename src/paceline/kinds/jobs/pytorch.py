@@ -14,7 +14,7 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration
-from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
 from paceline.kinds.jobs.replica_specs import (
     Elastic,
@@ -22,11 +22,11 @@ from paceline.kinds.jobs.replica_specs import (
     check_replicas,
     is_elastic,
     sizes,
-    templates_of,
+    templates,
     types_of,
     with_size,
 )
-from paceline.kinds.kind_types import MUTABLE, Claim, JobKind, Located, Ports
+from paceline.kinds.kind_types import MUTABLE, JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import (
     MAX_REPLICAS,
@@ -71,9 +71,9 @@ class PyTorchReplicaSpec(Part, frozen=True, kw_only=True):
     replicas: Replicas = 1
     template: Template
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
-    scaling_weight: (
-        Annotated[Count, about("Weight of this type when an elastic job distributes its replicas.")] | None
-    ) = None
+    scaling_weight: Annotated[
+        Count | None, about("Weight of this type when an elastic job distributes its replicas.")
+    ] = None
 
 
 class Torchrun(Part, frozen=True, kw_only=True):
@@ -82,10 +82,10 @@ class Torchrun(Part, frozen=True, kw_only=True):
     enabled: Annotated[
         bool, about("Start every replica with torchrun; the container's args are the script and its arguments.")
     ] = False
-    max_restarts: (
-        Annotated[Count, about("Restarts by torchrun itself. If omitted, 0, or 10 in an elastic job.")] | None
-    ) = None
-    proc_per_node: Annotated[int | str, about("Number of processes per replica, or gpu for one per GPU.")] | None = None
+    max_restarts: Annotated[
+        Count | None, about("Restarts by torchrun itself. If omitted, 0, or 10 in an elastic job.")
+    ] = None
+    proc_per_node: Annotated[int | str | None, about("Number of processes per replica, or gpu for one per GPU.")] = None
     rdzv_backend: Annotated[
         Literal["c10d", "etcd", "etcd-v2"], about("Rendezvous backend; you have to run an etcd server yourself.")
     ] = "c10d"
@@ -95,13 +95,13 @@ class Torchrun(Part, frozen=True, kw_only=True):
 class OldTorchrun(Part, frozen=True, kw_only=True):
     """Fields that were removed in 2023."""
 
-    min_nodes: Annotated[Count, about("Old form of elastic.minReplicas.")] | None = None
+    min_nodes: Annotated[Count | None, about("Old form of elastic.minReplicas.")] = None
 
 
 class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
     """Fields of the shape used until 2023."""
 
-    torchrun_config: Annotated[OldTorchrun, about("Settings of torchrun.")] | None = None
+    torchrun_config: Annotated[OldTorchrun | None, about("Settings of torchrun.")] = None
 
 
 class PyTorchTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
@@ -110,19 +110,18 @@ class PyTorchTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     replica_specs: Annotated[
         tuple[PyTorchReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
     ]
-    torchrun_config: Annotated[Torchrun, about("Settings of torchrun.")] | None = None
-    elastic: (
-        Annotated[Elastic, about("Elastic training: bounds for the number of replicas; requires torchrun.")] | None
-    ) = None
+    torchrun_config: Annotated[Torchrun | None, about("Settings of torchrun.")] = None
+    elastic: Annotated[
+        Elastic | None, about("Elastic training: bounds for the number of replicas; requires torchrun.")
+    ] = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
-    tensorboard_spec: (
-        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
-        | None
-    ) = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[RunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
+    tensorboard_spec: Annotated[
+        TensorBoardSpec | None, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")
+    ] = None
 
 
 def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
@@ -171,19 +170,9 @@ def places(job: PyTorchTrainingJob) -> tuple[ReplicaId, ...]:
     return tuple(ReplicaId(role, index) for role, count in counts.items() for index in range(count))
 
 
-def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
-
-
 def ports(_job: PyTorchTrainingJob) -> Ports:
     """Return the port of the master's store."""
     return {PORT: USUAL_PORT}
-
-
-def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
-    """Return the claims with logs of the job's TensorBoard."""
-    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
 def migrate(draft: Migration) -> None:
@@ -206,7 +195,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    claims=claims,
+    claims=own_tensorboard_claims,
     ports=ports,
     old=OldPyTorchTrainingJob,
     migrate=migrate,

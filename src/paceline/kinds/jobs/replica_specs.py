@@ -6,15 +6,15 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta
 
-from paceline.apimachinery.field_errors import did_you_mean, duplicate, invalid, required
+from paceline.apimachinery.field_errors import did_you_mean, invalid, required
 from paceline.errors import Fault
 from paceline.kinds.compat import Migration
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import MAX_REPLICAS, Free, Part, about
-from paceline.kinds.spec.pod_template import check_template
+from paceline.kinds.spec.pod_template import check_template, check_unique
 from paceline.kinds.spec.restart_policy import Limited, each_restart, limits_of, object_to_text, policy_of
-from paceline.kinds.spec.run_policy import RunPolicy, clean_up
-from paceline.model.gang import Gang, Member, ReplicaId, RestartPolicy, RestartScope
+from paceline.kinds.spec.run_policy import RunPolicy
+from paceline.model.gang import CleanUp, Gang, Member, ReplicaId, RestartPolicy, RestartScope
 
 
 class Replica(Protocol):
@@ -28,9 +28,21 @@ class Replica(Protocol):
     def template(self) -> Free: ...
 
 
-def places_of(specs: Sequence[Replica]) -> tuple[ReplicaId, ...]:
+class ReplicatedJob(Protocol):
+    """A job with `replicaSpecs`."""
+
+    @property
+    def replica_specs(self) -> Sequence[Replica]: ...
+
+
+def places(job: ReplicatedJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, by type in the order of the spec."""
-    return tuple(ReplicaId(spec.type, index) for spec in specs for index in range(spec.replicas))
+    return tuple(ReplicaId(spec.type, index) for spec in job.replica_specs for index in range(spec.replicas))
+
+
+def templates(job: ReplicatedJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path; `path` is the one of the job's spec."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
 def types_of(specs: Sequence[Replica]) -> tuple[str, ...]:
@@ -45,24 +57,14 @@ def templates_of(specs: Sequence[Replica], path: str) -> tuple[Located, ...]:
 
 def check_replicas(specs: Sequence[Replica], path: str) -> Iterator[Fault]:
     """Yield a fault for each repeated replica type, and the faults of the pod templates."""
-    roles: set[str] = set()
-    for index, role in enumerate(types_of(specs)):
-        if role in roles:
-            yield duplicate(f"{path}[{index}].type", role)
-        roles.add(role)
+    yield from check_unique(types_of(specs), path, "type")
     for template_path, template in templates_of(specs, path):
         yield from check_template(template, template_path)
 
 
-class TrainingReplica(Protocol):
+class TrainingReplica(Replica, Protocol):
     """One entry of `replicaSpecs` of a training kind."""
 
-    @property
-    def type(self) -> str: ...
-    @property
-    def replicas(self) -> int: ...
-    @property
-    def template(self) -> Free: ...
     @property
     def restart_policy(self) -> RestartPolicy | Limited: ...
 
@@ -97,7 +99,7 @@ def gang(
         scope=scope,
         backoff_limit=policy.backoff_limit,
         role_limits=limits_of({spec.type: spec.restart_policy for spec in specs}),
-        clean_up=clean_up(policy.clean_up_policy),
+        clean_up=CleanUp(policy.clean_up_policy),
     )
 
 
@@ -131,18 +133,15 @@ class Elastic(Part, frozen=True, kw_only=True):
     """Bounds for the number of replicas of an elastic job."""
 
     enabled: Annotated[bool, about("Allow the number of replicas to change while the job runs.")] = False
-    min_replicas: Annotated[Size, about("Minimum number of replicas.")] | None = None
-    max_replicas: Annotated[Size, about("Maximum number of replicas.")] | None = None
-    expected_replicas: (
-        Annotated[
-            Size,
-            about(
-                "Desired number of replicas, instead of the sum of replicas; may change at any time. If omitted, the "
-                "sum of replicas, limited by the bounds."
-            ),
-        ]
-        | None
-    ) = None
+    min_replicas: Annotated[Size | None, about("Minimum number of replicas.")] = None
+    max_replicas: Annotated[Size | None, about("Maximum number of replicas.")] = None
+    expected_replicas: Annotated[
+        Size | None,
+        about(
+            "Desired number of replicas, instead of the sum of replicas; may change at any time. If omitted, the "
+            "sum of replicas, limited by the bounds."
+        ),
+    ] = None
 
 
 def check_elastic(elastic: Elastic | None, path: str) -> Iterator[Fault]:

@@ -15,10 +15,10 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.apimachinery.pods import port_number
 from paceline.errors import Fault
-from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
-from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
-from paceline.kinds.kind_types import Claim, JobKind, Located, Ports
+from paceline.kinds.jobs.replica_specs import check_replicas, places, templates, types_of
+from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import with_env
@@ -30,8 +30,7 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    debugged,
-    resumed,
+    with_run_mode,
 )
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
@@ -60,21 +59,17 @@ class TensorFlowTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
 
     replica_specs: Annotated[tuple[TensorFlowReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
     restart_scope: Scope | None = None
-    success_policy: (
-        Annotated[
-            Literal["AllWorkers"],
-            about("AllWorkers: the job succeeds when the chief and all workers have. If omitted, the chief decides."),
-        ]
-        | None
-    ) = None
+    success_policy: Annotated[
+        Literal["AllWorkers"] | None,
+        about("AllWorkers: the job succeeds when the chief and all workers have. If omitted, the chief decides."),
+    ] = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
-    tensorboard_spec: (
-        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
-        | None
-    ) = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[RunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
+    tensorboard_spec: Annotated[
+        TensorBoardSpec | None, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")
+    ] = None
 
 
 def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:
@@ -119,25 +114,10 @@ def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
     return replace(gang, success=(workers,), failure=tuple(dict.fromkeys((*gang.failure, *((p,) for p in workers)))))
 
 
-def places(job: TensorFlowTrainingJob) -> tuple[ReplicaId, ...]:
-    """Return every replica of the job, by type in the order of the spec."""
-    return places_of(job.replica_specs)
-
-
-def templates(job: TensorFlowTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
-
-
 def ports(job: TensorFlowTrainingJob) -> Ports:
     """Return one port per replica: TensorFlow listens on all addresses, so replicas on one node cannot share a port."""
     usual: dict[str, int] = {spec.type: _usual_port(spec.template) for spec in job.replica_specs}
     return {str(place): usual[place.role] for place in places(job)}
-
-
-def claims(job: TensorFlowTrainingJob, path: str) -> tuple[Claim, ...]:
-    """Return the claims with logs of the job's TensorBoard."""
-    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
 KIND = JobKind(
@@ -149,7 +129,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    claims=claims,
+    claims=own_tensorboard_claims,
     ports=ports,
     migrate=replica_specs.migrate,
 )
@@ -187,9 +167,7 @@ class _TensorFlowCluster:
 
 def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: ReplicaId) -> Free:
     main = replica_specs.container_named(template, CONTAINER)
-    if cluster.site.is_resumed:
-        template = resumed(template, job.run_mode, role=place.role, main=main)
-    template = debugged(template, job.run_mode, role=place.role, main=main)
+    template = with_run_mode(template, job.run_mode, is_resumed=cluster.site.is_resumed, role=place.role, main=main)
     return with_env(template, _env(cluster, place))
 
 

@@ -14,8 +14,8 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
 from paceline.kinds.jobs import replica_specs
-from paceline.kinds.jobs.replica_specs import check_replicas, places_of, templates_of, types_of
-from paceline.kinds.kind_types import JobKind, Located, Ports
+from paceline.kinds.jobs.replica_specs import check_replicas, templates, types_of
+from paceline.kinds.kind_types import JobKind, Ports
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import read, with_env
@@ -27,8 +27,7 @@ from paceline.kinds.spec.run_policy import (
     Scope,
     Suspend,
     check_run_mode,
-    debugged,
-    resumed,
+    with_run_mode,
 )
 from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
@@ -56,9 +55,9 @@ class XGBoostTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
-    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    run_mode: Annotated[RunMode | None, about("Debug and pause mode.")] = None
+    run_policy: Annotated[RunPolicy | None, about("Deadlines and limits of the job.")] = None
+    scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
 def check(job: XGBoostTrainingJob, path: str) -> tuple[Fault, ...]:
@@ -96,12 +95,7 @@ def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
 
 def places(job: XGBoostTrainingJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, the master first."""
-    return tuple(sorted(places_of(job.replica_specs), key=lambda place: place.role != MASTER))
-
-
-def templates(job: XGBoostTrainingJob, path: str) -> tuple[Located, ...]:
-    """Return every pod template with its path."""
-    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+    return tuple(sorted(replica_specs.places(job), key=lambda place: place.role != MASTER))
 
 
 def ports(job: XGBoostTrainingJob) -> Ports:
@@ -136,9 +130,7 @@ class _XGBoostPeers:
 
 def _template(job: XGBoostTrainingJob, template: Free, *, peers: _XGBoostPeers, rank: int) -> Free:
     role, main = peers.places[rank].role, replica_specs.container_named(template, CONTAINER)
-    if peers.site.is_resumed:
-        template = resumed(template, job.run_mode, role=role, main=main)
-    template = debugged(template, job.run_mode, role=role, main=main)
+    template = with_run_mode(template, job.run_mode, is_resumed=peers.site.is_resumed, role=role, main=main)
     return with_env(template, _env(peers, rank))
 
 

@@ -42,24 +42,21 @@ class Bucket(Part, frozen=True, kw_only=True):
         str, about("URL of the object store. If omitted, the key endpoint of the Secret, or else AWS.")
     ] = ""
     region: Annotated[str, about("Region of the bucket. If omitted, the key region of the Secret.")] = ""
-    secret: (
-        Annotated[
-            ObjectName,
-            about(
-                "Secret with the keys accessKeyId and accessKeySecret. If omitted, the bucket must be public, or the "
-                "pod must have access by itself."
-            ),
-        ]
-        | None
-    ) = None
+    secret: Annotated[
+        ObjectName | None,
+        about(
+            "Secret with the keys accessKeyId and accessKeySecret. If omitted, the bucket must be public, or the "
+            "pod must have access by itself."
+        ),
+    ] = None
 
 
 class Input(Part, frozen=True, kw_only=True):
     """Data that every replica reads at /input; it is mounted read-only."""
 
-    claim: Annotated[ObjectName, about("PersistentVolumeClaim with the data.")] | None = None
-    directory: Annotated[str, about("Absolute path of a directory on the node.")] | None = None
-    bucket: Annotated[Bucket, about("Bucket whose files are copied to /input before the command starts.")] | None = None
+    claim: Annotated[ObjectName | None, about("PersistentVolumeClaim with the data.")] = None
+    directory: Annotated[str | None, about("Absolute path of a directory on the node.")] = None
+    bucket: Annotated[Bucket | None, about("Bucket whose files are copied to /input before the command starts.")] = None
     path: Annotated[str, about("Directory of the claim that is mounted. If omitted, its root.")] = ""
 
 
@@ -74,25 +71,22 @@ class Staging(Part, frozen=True, kw_only=True):
         ),
     ] = "Claim"
     size: Annotated[str, about("Size of the claim.")] = "10Gi"
-    storage_class_name: (
-        Annotated[str, about("Storage class of the claim. If omitted, the default of the cluster.")] | None
-    ) = None
+    storage_class_name: Annotated[
+        str | None, about("Storage class of the claim. If omitted, the default of the cluster.")
+    ] = None
 
 
 class Output(Part, frozen=True, kw_only=True):
     """Destination of the files that replicas write to /output; each replica has its own directory JOB/REPLICA/."""
 
-    claim: Annotated[ObjectName, about("PersistentVolumeClaim for the results, mounted at /output.")] | None = None
-    directory: Annotated[str, about("Absolute path of a directory on the node for the results.")] | None = None
-    bucket: (
-        Annotated[
-            Bucket,
-            about("Bucket for the results. They are uploaded while the command runs and after it ends."),
-        ]
-        | None
-    ) = None
+    claim: Annotated[ObjectName | None, about("PersistentVolumeClaim for the results, mounted at /output.")] = None
+    directory: Annotated[str | None, about("Absolute path of a directory on the node for the results.")] = None
+    bucket: Annotated[
+        Bucket | None,
+        about("Bucket for the results. They are uploaded while the command runs and after it ends."),
+    ] = None
     path: Annotated[str, about("Directory of the claim for the results. If omitted, its root.")] = ""
-    staging: Annotated[Staging, about("Volume that holds /output until it is uploaded to the bucket.")] | None = None
+    staging: Annotated[Staging | None, about("Volume that holds /output until it is uploaded to the bucket.")] = None
 
 
 Place = Input | Output
@@ -172,18 +166,15 @@ def _check_staging(place: Output, staging: Staging, path: str) -> Iterator[Fault
 class DataFlowSpec(Part, frozen=True, kw_only=True):
     """A spec with source code, input, output and hyperparameters."""
 
-    source: Annotated[Source, about("Source code of the job; the command runs in its directory.")] | None = None
-    input: Annotated[Input, about("Data that every replica reads at /input.")] | None = None
-    output: (
-        Annotated[Output, about("Destination for files written to /output. If omitted, they are deleted with the pod.")]
-        | None
-    ) = None
-    hyperparameters: (
-        Annotated[
-            Hyperparameters, about("Hyperparameters of the training; they are shown and can be compared between jobs.")
-        ]
-        | None
-    ) = None
+    source: Annotated[Source | None, about("Source code of the job; the command runs in its directory.")] = None
+    input: Annotated[Input | None, about("Data that every replica reads at /input.")] = None
+    output: Annotated[
+        Output | None, about("Destination for files written to /output. If omitted, they are deleted with the pod.")
+    ] = None
+    hyperparameters: Annotated[
+        Hyperparameters | None,
+        about("Hyperparameters of the training; they are shown and can be compared between jobs."),
+    ] = None
 
 
 def check_fed(spec: DataFlowSpec, templates: tuple[Located, ...], path: str) -> Iterator[Fault]:

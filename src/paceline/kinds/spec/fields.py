@@ -24,6 +24,11 @@ def about(text: str) -> Meta:
     return Meta(description=text)
 
 
+def any_shape(text: str) -> Meta:
+    """Return the help text of an object whose fields the schema leaves open."""
+    return Meta(description=text, extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})
+
+
 # An object that is kept as written; its fields are validated elsewhere.
 Free = dict[str, Any]
 

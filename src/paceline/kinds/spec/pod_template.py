@@ -5,7 +5,7 @@ Out    its faults, its claims, or a new template; the one passed in is never cha
 Never  knows a framework.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -95,11 +95,6 @@ class SketchedTemplate(_Loose, frozen=True, kw_only=True):
     metadata: Metadata | None = None
 
 
-def check_sketch(template: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Return the faults of a partial template, which is completed from another one."""
-    return misfits(template, SketchedTemplate, path)
-
-
 def read(template: Mapping[str, Any]) -> PodTemplate:
     """Return the decoded template; it must be valid."""
     return decode(template, PodTemplate)
@@ -173,21 +168,22 @@ def without_init(template: Mapping[str, Any]) -> Free:
 
 def _check(spec: PodSpec, path: str) -> Iterator[Fault]:
     volumes = spec.volumes or ()
-    yield from _check_unique([volume.name for volume in volumes], f"{path}.volumes")
+    yield from check_unique([volume.name for volume in volumes], f"{path}.volumes")
     groups = {"initContainers": spec.init_containers or (), "containers": spec.containers}
     for group, containers in groups.items():
-        yield from _check_unique([container.name for container in containers], f"{path}.{group}")
+        yield from check_unique([container.name for container in containers], f"{path}.{group}")
         for index, container in enumerate(containers):
             container_path = f"{path}.{group}[{index}]"
             yield from _check_mounts(container, {volume.name for volume in volumes}, container_path)
             yield from _check_resources(container.resources or Resources(), f"{container_path}.resources")
 
 
-def _check_unique(names: list[str], path: str) -> Iterator[Fault]:
+def check_unique(names: Iterable[str], path: str, field: str = "name") -> Iterator[Fault]:
+    """Yield a fault for each entry of a list whose field has the value of an earlier entry."""
     earlier_names: set[str] = set()
     for index, name in enumerate(names):
         if name in earlier_names:
-            yield duplicate(f"{path}[{index}].name", name)
+            yield duplicate(f"{path}[{index}].{field}", name)
         earlier_names.add(name)
 
 

@@ -24,7 +24,7 @@ class Limited(Part, frozen=True, kw_only=True):
     """A policy with a limit for this replica type, in addition to the limit of the whole job."""
 
     policy: Annotated[RestartPolicy, about("When a terminated replica is restarted.")] = RestartPolicy.ON_FAILURE
-    limit: Annotated[Count, about("Maximum number of restarts, summed over all replicas of this type.")] | None = None
+    limit: Annotated[Count | None, about("Maximum number of restarts, summed over all replicas of this type.")] = None
 
 
 # GenericJob, MPIJob, ColossalAIJob: an object. The limit is 0 by default, so nothing is restarted.

@@ -10,7 +10,7 @@ from paceline.apimachinery.field_errors import unsupported
 from paceline.errors import Fault
 from paceline.kinds.spec.fields import Count, Free, Part, Positive, about
 from paceline.kinds.spec.pod_template import Words, with_container, without_init
-from paceline.model.gang import CleanUp, Gang, RestartScope
+from paceline.model.gang import Gang, RestartScope
 
 CleanUpPolicy = Annotated[
     Literal["None", "All", "Unfinished"],
@@ -29,37 +29,27 @@ Scope = Annotated[
 class Limits(Part, frozen=True, kw_only=True):
     """Deadlines of a job."""
 
-    active_deadline_seconds: (
-        Annotated[Positive, about("Seconds from its start after which an unfinished job fails; pauses do not count.")]
-        | None
-    ) = None
-    starting_deadline_seconds: (
-        Annotated[
-            Positive,
-            about(
-                "Seconds from its creation, or from the end of a pause, after which the job fails unless all its pods "
-                "have been running."
-            ),
-        ]
-        | None
-    ) = None
-    stall_seconds: (
-        Annotated[
-            Positive,
-            about(
-                "Seconds without a new log line of any replica after which a running job is stalled: all replicas are "
-                "restarted, which counts towards the restart limit, or the job fails. If omitted, there is no limit."
-            ),
-        ]
-        | None
-    ) = None
-    ttl_seconds_after_finished: (
-        Annotated[
-            Count,
-            about("Seconds from its end after which the job and its dependents are deleted; may change at any time."),
-        ]
-        | None
-    ) = None
+    active_deadline_seconds: Annotated[
+        Positive | None, about("Seconds from its start after which an unfinished job fails; pauses do not count.")
+    ] = None
+    starting_deadline_seconds: Annotated[
+        Positive | None,
+        about(
+            "Seconds from its creation, or from the end of a pause, after which the job fails unless all its pods "
+            "have been running."
+        ),
+    ] = None
+    stall_seconds: Annotated[
+        Positive | None,
+        about(
+            "Seconds without a new log line of any replica after which a running job is stalled: all replicas are "
+            "restarted, which counts towards the restart limit, or the job fails. If omitted, there is no limit."
+        ),
+    ] = None
+    ttl_seconds_after_finished: Annotated[
+        Count | None,
+        about("Seconds from its end after which the job and its dependents are deleted; may change at any time."),
+    ] = None
 
 
 class RunPolicy(Limits, frozen=True, kw_only=True):
@@ -82,11 +72,6 @@ def with_limits(gang: Gang, policy: Limits | None) -> Gang:
     )
 
 
-def clean_up(policy: str) -> CleanUp:
-    """Return the clean-up policy as an enum."""
-    return CleanUp(policy)
-
-
 class T9kScheduler(Part, frozen=True, kw_only=True):
     """The queue of a job, and its priority there."""
 
@@ -99,7 +84,7 @@ class T9kScheduler(Part, frozen=True, kw_only=True):
 class Scheduler(Part, frozen=True, kw_only=True):
     """Scheduler of the pods; if omitted, the default scheduler of the cluster, without a queue."""
 
-    t9k_scheduler: Annotated[T9kScheduler, about("Schedule the job's pods together, from a queue.")] | None = None
+    t9k_scheduler: Annotated[T9kScheduler | None, about("Schedule the job's pods together, from a queue.")] = None
 
 
 def queue_of(scheduler: Scheduler | None) -> tuple[str, int]:
@@ -126,7 +111,7 @@ class DebugReplica(Part, frozen=True, kw_only=True):
 
     type: Type
     skip_init_container: SkipInit = False
-    command: Annotated[Words, about("Command that runs instead of the workload. Default: sleep inf.")] | None = None
+    command: Annotated[Words | None, about("Command that runs instead of the workload. Default: sleep inf.")] = None
 
 
 class Debug(Part, frozen=True, kw_only=True):
@@ -141,8 +126,8 @@ class ResumeReplica(Part, frozen=True, kw_only=True):
 
     type: Type
     skip_init_container: SkipInit = False
-    command: Annotated[Words, about("Command after a pause. If omitted, that of the template.")] | None = None
-    args: Annotated[Words, about("Arguments after a pause. If omitted, those of the template.")] | None = None
+    command: Annotated[Words | None, about("Command after a pause. If omitted, that of the template.")] = None
+    args: Annotated[Words | None, about("Arguments after a pause. If omitted, those of the template.")] = None
 
 
 class Pause(Part, frozen=True, kw_only=True):
@@ -157,8 +142,8 @@ class Pause(Part, frozen=True, kw_only=True):
 class RunMode(Part, frozen=True, kw_only=True):
     """Debug and pause mode. If both are enabled, the job is paused."""
 
-    debug: Annotated[Debug, about("Debug mode.")] | None = None
-    pause: Annotated[Pause, about("Pause mode.")] | None = None
+    debug: Annotated[Debug | None, about("Debug mode.")] = None
+    pause: Annotated[Pause | None, about("Pause mode.")] = None
 
 
 def check_run_mode(mode: RunMode | None, types: tuple[str, ...], path: str) -> Iterator[Fault]:
@@ -195,6 +180,12 @@ def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, mai
     }
     changed = with_container(template, main, **changes)
     return without_init(changed) if entry.skip_init_container else changed
+
+
+def with_run_mode(template: Mapping[str, Any], mode: RunMode | None, *, is_resumed: bool, role: str, main: int) -> Free:
+    """Return a copy of a template with the settings of its replica type for debug mode and after a pause."""
+    template = resumed(template, mode, role=role, main=main) if is_resumed else template
+    return debugged(template, mode, role=role, main=main)
 
 
 def debugged(

@@ -40,17 +40,17 @@ class Git(Part, frozen=True, kw_only=True):
     directory: Annotated[str, about("Directory of the repository in which the command runs. If omitted, its root.")] = (
         ""
     )
-    secret: (
-        Annotated[ObjectName, about("Secret with the keys username and password, for a private repository.")] | None
-    ) = None
+    secret: Annotated[
+        ObjectName | None, about("Secret with the keys username and password, for a private repository.")
+    ] = None
 
 
 class Archive(Part, frozen=True, kw_only=True):
     """A local directory or script, uploaded as .tar.gz and identified by its digest."""
 
     digest: Annotated[str, Meta(pattern=DIGEST), about("sha256: followed by the hex digest of the archive.")]
-    config_map: Annotated[ObjectName, about("ConfigMap with the archive in binaryData.")] | None = None
-    claim: Annotated[ObjectName, about("PersistentVolumeClaim with the archive.")] | None = None
+    config_map: Annotated[ObjectName | None, about("ConfigMap with the archive in binaryData.")] = None
+    claim: Annotated[ObjectName | None, about("PersistentVolumeClaim with the archive.")] = None
     path: Annotated[str, about("Key in the ConfigMap, or path on the claim.")] = "source.tar.gz"
     directory: Annotated[str, about("Directory of the archive in which the command runs. If omitted, its root.")] = ""
 
@@ -58,28 +58,22 @@ class Archive(Part, frozen=True, kw_only=True):
 class Source(Part, frozen=True, kw_only=True):
     """The source code; it is fetched before the command starts in its directory."""
 
-    git: Annotated[Git, about("Git repository with the code.")] | None = None
-    archive: Annotated[Archive, about("Archive with the code.")] | None = None
-    requirements: (
-        Annotated[
-            str,
-            about(
-                "Requirements file whose packages are installed before the command starts; empty for none. If omitted, "
-                "requirements.txt if it exists."
-            ),
-        ]
-        | None
-    ) = None
-    cache: (
-        Annotated[
-            ObjectName,
-            about(
-                "PersistentVolumeClaim that caches public code and installed packages for later jobs. If omitted, they "
-                "are deleted with the pod."
-            ),
-        ]
-        | None
-    ) = None
+    git: Annotated[Git | None, about("Git repository with the code.")] = None
+    archive: Annotated[Archive | None, about("Archive with the code.")] = None
+    requirements: Annotated[
+        str | None,
+        about(
+            "Requirements file whose packages are installed before the command starts; empty for none. If omitted, "
+            "requirements.txt if it exists."
+        ),
+    ] = None
+    cache: Annotated[
+        ObjectName | None,
+        about(
+            "PersistentVolumeClaim that caches public code and installed packages for later jobs. If omitted, they "
+            "are deleted with the pod."
+        ),
+    ] = None
 
 
 def check_source(source: Source, path: str) -> Iterator[Fault]:

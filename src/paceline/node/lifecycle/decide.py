@@ -85,7 +85,7 @@ def _steps(view: PodView, now: datetime) -> Iterator[_Step]:
 
 
 def _is_up(view: PodView, name: str) -> bool:
-    """Tell whether a sidecar runs, and its postStart hook and startup probe, if any, let the next container start."""
+    """Return whether a sidecar runs, and its postStart hook and startup probe, if any, let the next container start."""
     health = view.health.get(name)
     has_started = health is None or health.started
     return view.attempts[name].ended is None and view.is_post_start_done(name) and has_started

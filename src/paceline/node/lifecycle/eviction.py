@@ -5,7 +5,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.pods import containers_of, is_terminal
@@ -63,28 +62,22 @@ class Evictions:
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
             for pod in tuple(self.pods.values()):
-                if self._is_active_here(pod):
+                is_here = pod["spec"].get("nodeName") == self.host.name
+                if is_here and not is_terminal(pod) and has_started(pod):
                     await self._check(pod)
-
-    def _is_active_here(self, pod: Object) -> bool:
-        is_here = pod["spec"].get("nodeName") == self.host.name
-        return is_here and not is_terminal(pod) and has_started(pod)
 
     async def _check(self, pod: Object) -> None:
         uid = uid_of(pod)
         if self.message(uid):
             return
         for limit in limits_of(pod, self.folders):
-            used = await self.blocking.run(functools.partial(self._used, limit.folders))
-            if used > limit.bytes:
+            sizes = [await self.blocking.run(functools.partial(self.files.used, folder)) for folder in limit.folders]
+            if sum(sizes) > limit.bytes:
                 # Recorded first, so that a restarted agent continues the eviction.
                 self.files.write(self.folders.pod(uid) / RECORD, limit.message.encode())
                 self._messages[uid] = limit.message
                 self.on_change(uid)
                 return
-
-    def _used(self, folders: tuple[Path, ...]) -> int:
-        return sum(self.files.used(folder) for folder in folders)
 
 
 def without_grace(pod: Object) -> Object:
@@ -110,7 +103,7 @@ def limits_of(pod: Object, folders: Folders) -> Iterator[StorageLimit]:
     for container in containers_of(pod):
         name = str(container["name"])
         logs.append(folders.container(uid, name))
-        if limit := _storage(container):
+        if limit := ((container.get("resources") or {}).get("limits") or {}).get(STORAGE):
             limits.append(whole(limit))
             message = f'Container {name} exceeded its local ephemeral storage limit "{canonical(limit)}". '
             yield StorageLimit(folders=(logs[-1],), bytes=limits[-1], message=message)
@@ -119,7 +112,3 @@ def limits_of(pod: Object, folders: Folders) -> Iterator[StorageLimit]:
         text = canonical(f"{total // KIBI}Ki" if total % KIBI == 0 else total)
         message = f"Pod ephemeral local storage usage exceeds the total limit of containers {text}. "
         yield StorageLimit(folders=(*scratch, *logs), bytes=total, message=message)
-
-
-def _storage(container: Mapping[str, Any]) -> Any:
-    return ((container.get("resources") or {}).get("limits") or {}).get(STORAGE)

@@ -68,7 +68,7 @@ def pod_status(view: PodView, now: datetime) -> Object:
 
 
 def is_over(view: PodView) -> bool:
-    """Tell whether no container will start any more; only sidecars may still run."""
+    """Return whether no container will start any more; only sidecars may still run."""
     return phase_of(view, *_statuses(view)) in TERMINAL_PHASES
 
 
@@ -160,7 +160,7 @@ def _container_status(view: PodView, spec: Mapping[str, Any], role: Role) -> Obj
 
 
 def _was_stopped(view: PodView, name: str) -> bool:
-    """Tell whether a container ended because its pod is deleted: a kubelet then keeps the last state it reported."""
+    """Return whether a container ended because its pod is deleted: a kubelet then keeps the last state it reported."""
     return is_deleting(view.pod) and view.attempts[name].stop_requested_at is not None
 
 
@@ -241,7 +241,7 @@ def _conditions(view: PodView, statuses: tuple[list[Object], list[Object]], phas
 
 
 def _can_start(view: PodView, phase: str, *, has_run: bool) -> bool:
-    """Tell whether what all containers of a pod share is ready; a problem of one container does not count."""
+    """Return whether what all containers of a pod share is ready; a problem of one container does not count."""
     if phase in TERMINAL_PHASES or (is_deleting(view.pod) and not view.running):
         return False
     problems = view.problems.values()

@@ -57,6 +57,13 @@ def latest_attempts(world: Effects, folders: Folders, uid: str, names: Iterable[
     return {name: read_attempt(world.files, world.processes, folder) for name, folder in latest if folder}
 
 
+def running_shims(world: Effects, folders: Folders, pod: Object) -> dict[str, ProcessHandle]:
+    """Return the shims of a pod's running containers, by container."""
+    names = [str(container["name"]) for container in containers_of(pod)]
+    attempts = latest_attempts(world, folders, uid_of(pod), names)
+    return {name: attempt.shim for name, attempt in attempts.items() if attempt.is_running and attempt.shim}
+
+
 def latest_folder(world: Effects, folders: Folders, uid: str, name: str) -> Path | None:
     """Return the folder of a container's latest attempt."""
     numbers = attempt_numbers(world, folders, uid, name)

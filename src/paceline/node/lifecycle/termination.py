@@ -50,7 +50,7 @@ def deadline_of(pod: Object) -> datetime | None:
 
 
 def is_overdue(pod: Object, now: datetime) -> bool:
-    """Tell whether a pod has been active for longer than its deadline allows."""
+    """Return whether a pod has been active for longer than its deadline allows."""
     deadline = deadline_of(pod)
     return deadline is not None and deadline <= now
 

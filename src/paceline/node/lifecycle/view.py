@@ -99,7 +99,7 @@ class PodView:
         return {name: attempt for name, attempt in self.attempts.items() if attempt.is_running}
 
     def is_post_start_done(self, name: str) -> bool:
-        """Tell whether a container needs no postStart hook any more: it ran, there is none, or the container ended."""
+        """Return whether no postStart hook has to run any more: it ran, there is none, or the container ended."""
         attempt = self.attempts.get(name)
         is_past = attempt is not None and (attempt.is_post_start_done or attempt.ended is not None)
         return is_past or not has_hook(self.pod, name, POST_START)
@@ -152,7 +152,7 @@ def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, 
 
 
 def has_hook(pod: Object, name: str, kind: str) -> bool:
-    """Tell whether a container of a pod has a hook of this kind."""
+    """Return whether a container of a pod has a hook of this kind."""
     container = container_named(pod, name)
     return container is not None and hook_of(container, kind) is not None
 
@@ -163,7 +163,7 @@ def policy_of(pod: Object) -> str:
 
 
 def should_restart(pod: Object, ended: ExitRecord, role: Role = Role.MAIN) -> bool:
-    """Tell whether the restart policy restarts a container that ended like this."""
+    """Return whether the restart policy restarts a container that ended like this."""
     policy = policy_of(pod)
     if role is Role.SIDECAR:
         return True

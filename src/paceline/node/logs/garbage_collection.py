@@ -64,7 +64,8 @@ class LogGC:
     async def sweep(self) -> None:
         """Run one round; after a disk error the next round tries again."""
         try:
-            ended = [pod for pod in self.pods.values() if self._has_ended(pod)]
+            mine = (pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name)
+            ended = [pod for pod in mine if is_terminal(pod)]
             result = await self.blocking.run(functools.partial(sweep, self.archive, ended, self._cache))
         except OSError as error:
             log.warning("archived logs not removed", extra={"error": str(error)})
@@ -74,10 +75,6 @@ class LogGC:
             log.info("archived logs removed", extra={"pods": result.pods, "bytes": result.bytes})
             node: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.host.name}}
             await self.recorder.record(node, "HistoryPruned", message=message)
-
-    def _has_ended(self, pod: Object) -> bool:
-        is_mine = pod["spec"].get("nodeName") == self.host.name
-        return is_mine and is_terminal(pod)
 
 
 def sweep(archive: LogArchive, ended: Iterable[Object] = (), cache: dict[Path, ArchivedPod] | None = None) -> GCResult:

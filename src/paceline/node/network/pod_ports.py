@@ -13,15 +13,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.apimachinery.meta import Key, Object, uid_of
-from paceline.apimachinery.pods import containers_of
+from paceline.apimachinery.meta import Key, Object
 from paceline.client.http.http1 import Address
 from paceline.client.http.reverse_proxy import ProxyRequest, Receive, Send, join, kept, pass_on
 from paceline.client.http.transport import Unreachable
 from paceline.effects import Effects, ProcessHandle
 from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.state_files import latest_attempts
+from paceline.node.lifecycle.state_files import running_shims
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535
@@ -79,16 +78,7 @@ class PodPortProxy:
         return address, f"/{''.join(path)}{'?' if query else ''}{query}"
 
     async def _is_open(self, pod: Object, address: Address) -> bool:
-        shims = self._shims(pod)
+        shims = tuple(running_shims(self.world, self.folders, pod).values())
         if self.has_network(pod):
             return bool(shims)
         return await self.listens(shims, address.address, address.port)
-
-    def _shims(self, pod: Object) -> tuple[ProcessHandle, ...]:
-        names = [str(container["name"]) for container in containers_of(pod)]
-        attempts = latest_attempts(self.world, self.folders, uid_of(pod), names).values()
-        return tuple(
-            attempt.started.identity
-            for attempt in attempts
-            if attempt.has_shim and attempt.started and attempt.started.identity
-        )

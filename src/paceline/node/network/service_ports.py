@@ -45,7 +45,7 @@ def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
     assigned = {port.port: port for service in exposed for port in _node_ports(service)}
     refused = {key_of(service): message for service in exposed if (message := _unsupported_port(service))}
     balanced = (service for service in exposed if is_balanced(service) and key_of(service) not in refused)
-    for service in sorted(balanced, key=lambda service: (not has_ingress(service, address), _age(service))):
+    for service in sorted(balanced, key=lambda service: _precedence(service, address)):
         ports = tuple(_balancer_ports(service))
         conflict = next((message for port in ports if (message := _conflict(port, assigned, address))), "")
         if conflict:
@@ -64,10 +64,6 @@ def is_balanced(service: Object) -> bool:
     """Return whether we are the load balancer of a Service: with a loadBalancerClass another one is."""
     spec = service.get("spec") or {}
     return spec.get("type") == BALANCED and not spec.get("loadBalancerClass")
-
-
-def has_ingress(service: Object, address: str) -> bool:
-    return current_ingress(service) == ingress_status(address)
 
 
 def current_ingress(service: Object) -> list[Any]:
@@ -143,8 +139,10 @@ def _ports(spec: Mapping[str, Any]) -> Iterator[Port]:
     return (port for port in spec.get("ports") or () if (port.get("protocol") or TCP) == TCP)
 
 
-def _age(service: Object) -> tuple[str, Key]:
-    return str(service["metadata"].get("creationTimestamp") or ""), key_of(service)
+def _precedence(service: Object, address: str) -> tuple[bool, str, Key]:
+    """Return the order in which Services get their ports: first those that have them, then the older ones."""
+    has_address = current_ingress(service) == ingress_status(address)
+    return not has_address, str(service["metadata"].get("creationTimestamp") or ""), key_of(service)
 
 
 def _is_backend(pod: Object, *, includes_unready: bool) -> bool:

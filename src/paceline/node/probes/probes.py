@@ -86,7 +86,7 @@ def count(tally: Tally, probe: Probe, *, is_good: bool) -> Tally:
 
 
 def is_fatal(tally: Tally, probe: Probe) -> bool:
-    """Tell whether a container must stop because of this probe."""
+    """Return whether a container must stop because of this probe."""
     return probe.kind != READINESS and not tally.is_good and tally.times >= probe.failures
 
 

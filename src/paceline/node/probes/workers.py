@@ -100,7 +100,7 @@ class ProbeWorkers:
         }
 
     def has_post_start_failed(self, key: AttemptKey) -> bool:
-        """Tell whether the postStart hook of an attempt failed."""
+        """Return whether the postStart hook of an attempt failed."""
         return self._post_starts.get(key) is False
 
     async def _run(

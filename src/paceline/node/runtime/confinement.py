@@ -193,5 +193,5 @@ def private_in(shown: Iterable[str], host: Host) -> tuple[str, ...]:
 
 
 def is_private(path: PurePosixPath, host: Host) -> bool:
-    """Tell whether a path is in a folder that no container may see."""
+    """Return whether a path is in a folder that no container may see."""
     return any(path.is_relative_to(folder) for folder in host.private_folders)

@@ -147,7 +147,7 @@ class Cgroup:
         _write(f"{folder}/{self._procs}", b"0")
 
     def has_killed(self) -> bool:
-        """Tell whether the kernel killed a process here because memory ran out."""
+        """Return whether the kernel killed a process here because memory ran out."""
         with contextlib.suppress(OSError):
             match = re.search(r"^oom_kill (\d+)$", self._kills.read_text(), re.MULTILINE)
             return match is not None and int(match[1]) > 0

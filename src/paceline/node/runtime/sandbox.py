@@ -91,7 +91,7 @@ def mount_parents_of(
 
 
 def _is_hidden(path: Path, shown: Iterable[Path], private: str) -> bool:
-    """Tell whether a path is in a private folder, and in none of its subfolders that are shown all the same."""
+    """Return whether a path is in a private folder, and in none of its subfolders that are shown all the same."""
     return path.is_relative_to(private) and not any(place.is_relative_to(private) for place in shown)
 
 
@@ -346,7 +346,7 @@ def _sandbox_needs(config: ContainerConfig) -> Iterator[str]:
 
 
 def _is_in_place(mount: VolumeMount) -> bool:
-    """Tell whether a volume is at its mount path without a mount: a host folder with the same path."""
+    """Return whether a volume is at its mount path without a mount: a host folder with the same path."""
     if mount.target.startswith(SERVICE_ACCOUNT):
         return True
     if mount.source is None:

@@ -392,7 +392,7 @@ class ContainerSupervisor:
             self._ready = -1
 
     def _has_run(self, code: int, number: int | None) -> bool:
-        """Tell whether the program was executed."""
+        """Return whether the program was executed."""
         if number is not None:
             return True
         # bubblewrap reports an exit code only after it has executed its command.

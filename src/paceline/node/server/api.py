@@ -1,9 +1,8 @@
 """The agent's API, shaped like a kubelet's: pods, logs, exec, attach, port proxy and stats."""
 
-import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.pods import container_statuses_of, containers_of
+from paceline.client.http.reverse_proxy import Receive, Send
 from paceline.effects import Effects
 from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
@@ -22,11 +22,9 @@ from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import RunExec
+from paceline.node.server.remotecommand import ends_first
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import ContainerNotFound, StreamingServer
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,9 @@ class Kubelet:
             case "GET", ["healthz"]:
                 await _answer(send, 200, b"ok", PLAIN)
             case "GET", ["pods"]:
-                await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
+                mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
+                pod_list = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+                await _answer(send, 200, json.dumps(pod_list).encode(), JSON)
             case "GET", ["stats", "summary"]:
                 await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
             case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
@@ -128,21 +128,14 @@ class Kubelet:
         if container not in names:
             raise BadRequest(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
         numbers = attempt_numbers(self.world, self.folders, uid_of(pod), container)
-        started = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
+        attempts = [self.folders.attempt(uid_of(pod), container, number) for number in numbers]
+        started = [folder for folder in attempts if self.world.files.exists(folder / shim.STARTED)]
         if query.previous and len(started) < 2:
             raise BadRequest(f'previous terminated container "{container}" in pod "{key[1]}" not found')
         if not started:
             reason = _waiting_reason(pod, container)
             raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {reason}')
-        folder = self.folders.attempt(uid_of(pod), container, started[-2 if query.previous else -1])
-        return self.archived.archive.check_log(folder, key[1])
-
-    def _started(self, pod: Object, container: str, number: int) -> Path:
-        return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
-
-    def _list(self) -> Object:
-        mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
-        return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+        return self.archived.archive.check_log(started[-2 if query.previous else -1], key[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,12 +213,7 @@ async def _answer(send: Send, code: int, body: bytes, kind: bytes, *, is_denial:
 
 async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:
     """Send chunks until they end or the client disconnects, which only `receive` reports."""
-    async with asyncio.TaskGroup() as group:
-        pump = group.create_task(_pump(send, chunks))
-        closing = group.create_task(_wait_for_disconnect(receive))
-        await asyncio.wait((pump, closing), return_when=asyncio.FIRST_COMPLETED)
-        pump.cancel()
-        closing.cancel()
+    await ends_first(_pump(send, chunks), _wait_for_disconnect(receive))
 
 
 async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:

@@ -9,18 +9,15 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from paceline.apimachinery.meta import Object
+from paceline.client.http.reverse_proxy import Message, Receive, Send
 from paceline.errors import BadRequest
 from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecProcess
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 STDIN, ERROR, RESIZE, CLOSE = 0, 3, 4, 255
 PROTOCOLS = (
@@ -137,17 +134,21 @@ class OutputSource(Protocol):
 async def serve_command(client: ChannelSocket, command: ExecProcess, request: StreamRequest) -> None:
     """Connect a client and a command until one of them ends; the command never outlives the client."""
     try:
-        async with asyncio.TaskGroup() as group:
-            sending = group.create_task(send_output(client, command, request))
-            receiving = group.create_task(_receive_input(client, command))
-            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
-            receiving.cancel()
-            if not sending.done():
-                sending.cancel()
-                return
-        await client.end(exit_status(await command.code(), request.command))
+        if await ends_first(send_output(client, command, request), _receive_input(client, command)):
+            await client.end(exit_status(await command.code(), request.command))
     finally:
         command.close()
+
+
+async def ends_first(work: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> bool:
+    """Run both until one of them ends, and cancel the other; return whether the first one has ended."""
+    async with asyncio.TaskGroup() as group:
+        tasks = group.create_task(work), group.create_task(other)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        has_ended = tasks[0].done()
+        for task in tasks:
+            task.cancel()
+    return has_ended
 
 
 async def send_output(client: ChannelSocket, source: OutputSource, request: StreamRequest) -> None:
@@ -202,17 +203,8 @@ def exit_status(code: int, command: tuple[str, ...]) -> Object:
     }
 
 
-def exec_failure_status(error: Exception) -> Object:
-    """Return the Status for a command that was not run, as Kubernetes writes it."""
-    return _internal_error(f"error executing command in container: failed to exec in container: {error}")
-
-
-def upgrade_failure_status(message: str) -> Object:
-    """Return the Status for a container that does not run, as Kubernetes writes it."""
-    return _internal_error(f"unable to upgrade connection: {message}")
-
-
-def _internal_error(message: str) -> Object:
+def internal_error_status(message: str) -> Object:
+    """Return the Status for a command or container that does not run, as Kubernetes writes it."""
     return {
         "metadata": {},
         "status": "Failure",

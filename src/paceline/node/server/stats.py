@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of, uid_of
-from paceline.apimachinery.pods import claims_of, containers_of
+from paceline.apimachinery.pods import claims_of
 from paceline.apimachinery.quantity import whole
 from paceline.apimachinery.timestamps import to_wire
 from paceline.effects import Clock, Effects, Executor, Files, ProcessHandle
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.state_files import latest_attempts
+from paceline.node.lifecycle.state_files import running_shims
 
 PERIOD_SECONDS = 5.0
 # Usage is computed between the oldest and the newest sample: about fifteen seconds.
@@ -134,8 +134,8 @@ class Measurement:
 
 # Measures the processes below each of these shims, and the machine.
 Measure = Callable[[frozenset[ProcessHandle]], Measurement]
-# The running containers of a pod: name and shim.
-Containers = tuple[tuple[str, ProcessHandle], ...]
+# The shims of a pod's running containers, by container.
+Containers = Mapping[str, ProcessHandle]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +171,8 @@ class Stats:
         self._samples.append(await self.blocking.run(partial(self._sample, mine)))
 
     def _sample(self, mine: tuple[Object, ...]) -> Sample:
-        pods = tuple((pod, running) for pod in mine if (running := self._running(pod)))
-        measurement = self.measure(frozenset(shim for _, running in pods for _, shim in running))
+        pods = tuple((pod, running) for pod in mine if (running := running_shims(self.world, self.folders, pod)))
+        measurement = self.measure(frozenset(shim for _, running in pods for shim in running.values()))
         clock = self.world.clock
         return Sample(at=clock.now(), moment=clock.monotonic(), measurement=measurement, pods=pods)
 
@@ -190,7 +190,7 @@ class Stats:
     def _pod(self, pod: Object, running: Containers, last: Sample) -> Object | None:
         containers = [
             {"name": name, **self._usage(last, partial(_container, shim))}
-            for name, shim in running
+            for name, shim in running.items()
             if shim in last.measurement.containers
         ]
         if not containers:
@@ -220,15 +220,6 @@ class Stats:
             **_disk(current.disk, last),
         }
 
-    def _running(self, pod: Object) -> Containers:
-        names = [str(container["name"]) for container in containers_of(pod)]
-        attempts = latest_attempts(self.world, self.folders, uid_of(pod), names)
-        return tuple(
-            (name, attempt.started.identity)
-            for name, attempt in attempts.items()
-            if attempt.started and attempt.started.identity and attempt.ended is None and attempt.has_shim
-        )
-
 
 def _disk(counters: IOCounters | None, last: Sample) -> Object:
     """Return the disk I/O, which a kubelet's summary does not have."""
@@ -239,7 +230,7 @@ def _disk(counters: IOCounters | None, last: Sample) -> Object:
 
 def _network(running: Containers, last: Sample) -> Object:
     """Return the I/O of a pod's network, which its containers share."""
-    usages = (last.measurement.containers[shim] for _, shim in running if shim in last.measurement.containers)
+    usages = (last.measurement.containers[shim] for shim in running.values() if shim in last.measurement.containers)
     counters = next((usage.network for usage in usages if usage.network is not None), None)
     if counters is None:
         return {}

@@ -1,6 +1,5 @@
 """Serve exec and attach: connect a client to a command in a container, or to the container's own output."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +8,11 @@ from urllib.parse import parse_qsl
 
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.pods import container_named
+from paceline.client.http.reverse_proxy import Receive, Send
 from paceline.effects import Effects, Files, ProcessHandle
 from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.lifecycle.state_files import latest_folder, read_attempt
-from paceline.node.lifecycle.view import ContainerAttempt
 from paceline.node.logs.logs import HEAD, TAG, RotatedLog, end_of_log, entries
 from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, RunExec, exec_request
 from paceline.node.runtime.sandbox import ContainerConfig
@@ -21,15 +20,13 @@ from paceline.node.server.remotecommand import (
     PROTOCOLS,
     SUCCESS,
     ChannelSocket,
-    Receive,
-    Send,
     StreamRequest,
     choose_protocol,
-    exec_failure_status,
+    ends_first,
+    internal_error_status,
     send_output,
     serve_command,
     stream_request,
-    upgrade_failure_status,
     wait_for_close,
 )
 
@@ -60,7 +57,7 @@ class StreamingServer:
         except ContainerNotFound as error:
             # The connection is accepted all the same, as the API server between client and kubelet requires.
             await client.open(protocol, request)
-            await client.end(upgrade_failure_status(str(error)))
+            await client.end(internal_error_status(f"unable to upgrade connection: {error}"))
             return
         await client.open(protocol, request)
         if parts[0] == "exec":
@@ -90,7 +87,8 @@ class StreamingServer:
             order = exec_request(launch, self.host, shim=shim, argv=request.command, has_terminal=request.tty)
             command = await self.run(replace(order, has_input=request.stdin))
         except (CannotStart, ExecError, ContainerNotFound) as error:
-            await client.end(exec_failure_status(error))
+            problem = f"error executing command in container: failed to exec in container: {error}"
+            await client.end(internal_error_status(problem))
         else:
             await serve_command(client, command, request)
 
@@ -100,28 +98,15 @@ class StreamingServer:
             raise NotFound(f'pods "{key[1]}" not found')
         spec = container_named(pod, container)
         folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
-        shim = _running_shim(read_attempt(self.world.files, self.world.processes, folder)) if folder else None
-        if spec is None or folder is None or shim is None:
+        attempt = read_attempt(self.world.files, self.world.processes, folder) if folder else None
+        if spec is None or folder is None or attempt is None or not attempt.is_running or attempt.shim is None:
             raise ContainerNotFound(f'container not found ("{container}")')
-        return pod, spec, shim, folder
-
-
-def _running_shim(attempt: ContainerAttempt) -> ProcessHandle | None:
-    if attempt.ended is not None or not attempt.has_shim or attempt.started is None:
-        return None
-    return attempt.started.identity
+        return pod, spec, attempt.shim, folder
 
 
 async def _attach(client: ChannelSocket, request: StreamRequest, output: "ContainerOutput") -> None:
-    async with asyncio.TaskGroup() as group:
-        sending = group.create_task(send_output(client, output, request))
-        closing = group.create_task(wait_for_close(client))
-        await asyncio.wait((sending, closing), return_when=asyncio.FIRST_COMPLETED)
-        closing.cancel()
-        if not sending.done():
-            sending.cancel()
-            return
-    await client.end(dict(SUCCESS))
+    if await ends_first(send_output(client, output, request), wait_for_close(client)):
+        await client.end(dict(SUCCESS))
 
 
 class ContainerOutput:

@@ -39,15 +39,10 @@ def is_inside(path: str) -> bool:
 
 def files_of(spec: Mapping[str, Any], context: VolumeContext) -> tuple[File, ...] | None:
     """Return the files of a volume; None if it is not made of files. CannotStart says what is missing."""
-    if (wire := spec.get("configMap")) is not None:
-        return tuple(_from_object("configmap", wire.get("name"), wire, context, _mode(wire)))
-    if (wire := spec.get("secret")) is not None:
-        return tuple(_from_object("secret", wire.get("secretName"), wire, context, _mode(wire)))
-    if (wire := spec.get("downwardAPI")) is not None:
-        return tuple(_downward(wire, context, _mode(wire)))
     if (wire := spec.get("projected")) is not None:
         return tuple(_projected(wire, context))
-    return None
+    wire = next((spec[kind] for kind in ("configMap", "secret", "downwardAPI") if spec.get(kind) is not None), None)
+    return None if wire is None else tuple(_source(spec, context, _mode(wire)))
 
 
 def _projected(wire: Mapping[str, Any], context: VolumeContext) -> Iterable[File]:
@@ -70,9 +65,9 @@ def _mode(wire: Mapping[str, Any]) -> int:
 
 def _source(source: Mapping[str, Any], context: VolumeContext, mode: int) -> Iterator[File]:
     if (wire := source.get("configMap")) is not None:
-        yield from _from_object("configmap", wire.get("name"), wire, context, mode)
+        yield from _from_object("configmap", wire, context, mode)
     elif (wire := source.get("secret")) is not None:
-        yield from _from_object("secret", wire.get("name"), wire, context, mode)
+        yield from _from_object("secret", wire, context, mode)
     elif (wire := source.get("downwardAPI")) is not None:
         yield from _downward(wire, context, mode)
     elif (wire := source.get("serviceAccountToken")) is not None:
@@ -90,10 +85,9 @@ def _token(wire: Mapping[str, Any], context: VolumeContext, mode: int) -> File:
     return path, token.encode(), mode
 
 
-def _from_object(
-    kind: str, object_name: Any, wire: Mapping[str, Any], context: VolumeContext, mode: int
-) -> Iterator[File]:
-    name = str(object_name or "")
+def _from_object(kind: str, wire: Mapping[str, Any], context: VolumeContext, mode: int) -> Iterator[File]:
+    # A volume names its Secret in another field than a projected source.
+    name = str(wire.get("secretName") or wire.get("name") or "")
     data = context.sources.data(kind, name)
     if data is None and not wire.get("optional"):
         raise CannotStart(FAILED, f'{kind} "{name}" not found')

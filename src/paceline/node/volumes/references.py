@@ -10,14 +10,13 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.pods import containers_of
-from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, Cluster, Collection
+from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, SECRETS, Cluster
 from paceline.effects import Clock
 from paceline.errors import BadRequest, Conflict, Forbidden, NotFound
 
 DEFAULT_SECONDS = 3600
 # As a kubelet: a token is renewed when a fifth of its lifetime is left, and after a day at the latest.
 RENEW_AT, LONGEST = 0.8, timedelta(hours=24)
-SECRETS = Collection(group="", version="v1", plural="secrets")
 COLLECTIONS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 REFERENCE_FIELDS = (
     ("configMapRef", "configmap"),

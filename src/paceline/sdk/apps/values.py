@@ -1,12 +1,12 @@
 """Builds an application from a template's defaults and value overrides, validated before it is sent."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_documents
-from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid
+from paceline.errors import AlreadyExists, BadRequest, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
 from paceline.kinds.apps.templates.types import Rendered, Template
@@ -90,27 +90,18 @@ def render(name: str, template: Template, values: Tree) -> Object:
 def check(app: Object) -> None:
     """Raise Invalid if the application has faults, with paths relative to its values."""
     if faults := registry.app_faults(app):
-        raise Invalid(tuple(_in_values(fault) for fault in faults))
+        raise Invalid(tuple(replace(fault, path=fault.path.removeprefix("spec.values.")) for fault in faults))
 
 
-def _in_values(fault: Fault) -> Fault:
-    return Fault(fault.path.removeprefix("spec.values."), fault.value, fault.hint)
-
-
-def parts_of(app: Object, revision: int = 1) -> tuple[Object, Rendered]:
-    """Return the job of an application's revision, and its other resources."""
-    parts = expand.expand_app(app, revision)
-    return expand.job_manifest(app, parts, revision=revision), parts
-
-
-def is_same(app: Object, other: Object) -> bool:
-    """Return True if two applications have the same spec and need no new revision."""
-    return expand.digest_of(app) == expand.digest_of(other)
+def parts_of(app: Object) -> tuple[Object, Rendered]:
+    """Return the job of an application's first revision, and its other resources."""
+    parts = expand.expand_app(app, 1)
+    return expand.job_manifest(app, parts, revision=1), parts
 
 
 def reject_unchanged(current: Object, updated: Object, revision: int) -> None:
     """Raise AlreadyExists if an update changes nothing."""
-    if is_same(current, updated):
+    if expand.digest_of(current) == expand.digest_of(updated):
         name = current["metadata"]["name"]
         raise AlreadyExists(
             f"nothing to change: revision {revision} of {name} already has these values; "

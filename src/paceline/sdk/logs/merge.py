@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 
 from paceline.sdk.follow import Logged
 from paceline.sdk.logs.sources import STAMP, LogOptions
@@ -24,7 +25,7 @@ def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) ->
     lines: list[bytes] = []
     last: Logged | None = None
     size = 0
-    for _, line, source in heapq.merge(*map(_lines, streams), key=_moment_of):
+    for _, line, source in heapq.merge(*map(_lines, streams), key=itemgetter(0)):
         text = line if keeps_stamps else _bare(line)
         if last is not None and (source.pod != last.pod or size > PIECE):
             yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
@@ -70,10 +71,6 @@ def _lines(stream: Iterator[Logged]) -> Iterator[Stamped]:
                 continue
             last = max(last, _moment(line))
             yield last, line, logged
-
-
-def _moment_of(stamped: Stamped) -> Moment:
-    return stamped[0]
 
 
 def _moment(line: bytes) -> Moment:

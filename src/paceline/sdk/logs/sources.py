@@ -154,7 +154,6 @@ class LogOptions:
 
     is_followed: bool = True
     tail: int | None = None
-    since_seconds: int | None = None
     since: datetime | None = None
     # Not supported for followed logs.
     until: datetime | None = None
@@ -176,8 +175,6 @@ class LogOptions:
         # With `until`, the last lines are counted by the client, before that time.
         if self.tail is not None and self.until is None:
             parameters["tailLines"] = str(self.tail)
-        if self.since_seconds is not None:
-            parameters["sinceSeconds"] = str(self.since_seconds)
         if self.since is not None:
             parameters["sinceTime"] = to_wire(self.since)
         return parameters
@@ -282,7 +279,6 @@ def resumed(ask: LogOptions, since: str) -> dict[str, str]:
     query = ask.query()
     if since:
         query.pop("tailLines", None)
-        query.pop("sinceSeconds", None)
         # Not every server accepts fractions of a second; duplicate lines are skipped by LogLines.
         query["sinceTime"] = f"{since[:19]}{since[-6:] if since[-6] in '+-' else 'Z'}"
     return query

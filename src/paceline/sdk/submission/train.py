@@ -53,10 +53,6 @@ class TrainingPlan:
     # Objects that the application needs. It becomes their owner once it exists.
     pieces: tuple[AppPiece, ...] = ()
 
-    def but(self, **changes: Any) -> Self:
-        """Return a copy with changes."""
-        return replace(self, **changes)
-
     @property
     def stem(self) -> str:
         """Return the prefix of the names of its objects."""
@@ -70,14 +66,14 @@ class TrainingPlan:
     def with_repo(self, saved: Mapping[str, str]) -> Self:
         """Return the plan with a named code repository; options given explicitly take precedence."""
         explicit = {name: text for name, text in self.values["git"].items() if text}
-        return self.but(values={**self.values, "git": {**saved, **explicit}})
+        return replace(self, values={**self.values, "git": {**saved, **explicit}})
 
     def check(self) -> None:
         """Raise Invalid for a plan that cannot run, before anything is sent or started."""
         plan = self
         if self.path:
             archive = {"digest": NO_DIGEST, "configMap": "checked-later"}
-            plan = self.but(values={**self.values, "archive": archive})
+            plan = replace(self, values={**self.values, "archive": archive})
         if self.repo:
             plan = self.with_repo({"url": NO_URL})
         check(plan.app())
@@ -111,7 +107,7 @@ def upload_source(session: Session, plan: TrainingPlan) -> TrainingPlan:
     }
     piece = _create(session, SECRETS, secret)
     git = {**plan.values["git"], "secret": name_of(piece.object)}
-    return plan.but(values={**plan.values, "git": git}, pieces=(piece,))
+    return replace(plan, values={**plan.values, "git": git}, pieces=(piece,))
 
 
 def _with_archive(session: Session, plan: TrainingPlan, packed: Packed) -> TrainingPlan:
@@ -120,7 +116,7 @@ def _with_archive(session: Session, plan: TrainingPlan, packed: Packed) -> Train
     manifest["metadata"]["namespace"] = session.namespace
     piece = _create(session, CONFIG_MAPS, manifest)
     archive = {"digest": packed.digest, "configMap": name}
-    return plan.but(values={**plan.values, "archive": archive}, pieces=(piece,))
+    return replace(plan, values={**plan.values, "archive": archive}, pieces=(piece,))
 
 
 def _create(session: Session, where: Collection, manifest: Object) -> AppPiece:

@@ -15,7 +15,7 @@ from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.rest import Verbs
-from paceline.cluster.crd_install import define_kinds, fixed_kinds, live_kinds
+from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.wiring import create_default_objects, start_controllers
 from paceline.effects import Effects
 from paceline.errors import ServiceUnavailable
@@ -27,6 +27,7 @@ from paceline.node.network.service_proxy import Route, ServiceProxy
 from paceline.node.runtime.exec_types import ExecRequest, RunExec
 from paceline.store.backend import DEFAULTS, Log, StoreLimits
 from paceline.store.store import Store
+from paceline.testing.fixed_kinds import fixed_kinds
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
 from paceline.testing.sim.killable import Grip, Killed

@@ -8,8 +8,8 @@ from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output import formats
 from paceline.cli.output.console import err, out, print_hint
-from paceline.cli.output.table import table
-from paceline.cli.prompts import can_ask, confirm
+from paceline.cli.output.table import CTIME, table
+from paceline.cli.prompts import confirm
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
@@ -24,7 +24,7 @@ HISTORY_HEADER = ("REVISION", "STARTED", "STATUS", "DURATION", "CHANGES", "METRI
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List applications in all namespaces.")
 @with_output_option
 @with_cluster_options
-def list_apps(*, cluster: ClusterOptions, everywhere: bool, output: str | None) -> int:
+def list_apps(*, cluster: ClusterOptions, everywhere: bool, output: str | None) -> None:
     r"""List applications.
 
     Shows the revision, update time, status and template of each application.
@@ -45,13 +45,12 @@ def list_apps(*, cluster: ClusterOptions, everywhere: bool, output: str | None) 
         err().line("No applications found" + ("." if everywhere else f" in namespace {namespace}."))
     else:
         out().lines(table(LIST_HEADER, [row(app) for app in apps]))
-    return exit_codes.OK
 
 
 def row(app: Object) -> tuple[str, ...]:
     """Return the table cells of one application."""
     status = status_of(app)
-    updated = status.updated.astimezone().strftime("%a %b %e %H:%M:%S %Y") if status.updated else ""
+    updated = status.updated.astimezone().strftime(CTIME) if status.updated else ""
     return (name_of(app), str(status.revision), updated, status.phase.value, chart(app), namespace_of(app))
 
 
@@ -67,7 +66,7 @@ def chart(app: Object) -> str:
 @click.command()
 @click.argument("name", metavar="NAME")
 @with_cluster_options
-def status(*, cluster: ClusterOptions, name: str) -> int:
+def status(*, cluster: ClusterOptions, name: str) -> None:
     r"""Show an application and its resources.
 
     \b
@@ -78,14 +77,13 @@ def status(*, cluster: ClusterOptions, name: str) -> int:
 
     with open_session(cluster) as session:
         print_status(session, app_named(session, name), to=out(), now=RealClock().now())
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
 @with_output_option
 @with_cluster_options
-def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
+def history(*, cluster: ClusterOptions, name: str, output: str | None) -> None:
     r"""List the revisions of an application with their results.
 
     The records are kept after the jobs are deleted.
@@ -101,15 +99,14 @@ def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
         revisions = app_named(session, name).revisions()
     if text := formats.as_text(formats.listed([revision.record for revision in revisions], is_one=False), output):
         out().document(text)
-        return exit_codes.OK
+        return
     if output == "name":
         out().lines(f"jobrecord/{revision.record['metadata']['name']}" for revision in revisions)
-        return exit_codes.OK
+        return
     width = None if output == "wide" else out().width
     out().lines(table(HISTORY_HEADER, history_rows(revisions, RealClock().now()), width=width))
     if len(revisions) > 1:
         print_hint(f"to compare two revisions: paceline app diff {name} {revisions[-2].number} {revisions[-1].number}")
-    return exit_codes.OK
 
 
 @click.command()
@@ -117,7 +114,7 @@ def history(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
 @click.argument("first", type=click.IntRange(min=1), required=False)
 @click.argument("second", type=click.IntRange(min=1), required=False)
 @with_cluster_options
-def diff(*, cluster: ClusterOptions, name: str, first: int | None, second: int | None) -> int:
+def diff(*, cluster: ClusterOptions, name: str, first: int | None, second: int | None) -> None:
     r"""Compare two revisions of an application.
 
     Shows the values that differ, all hyperparameters and the results. Without numbers, compares the last two revisions;
@@ -140,7 +137,6 @@ def diff(*, cluster: ClusterOptions, name: str, first: int | None, second: int |
         newer = ref.revision(second or revisions[-1].number)
     header = ("", f"REVISION {older.number}", f"REVISION {newer.number}")
     out().lines(table(header, diff_rows(older, newer, RealClock().now())))
-    return exit_codes.OK
 
 
 @click.command()
@@ -161,7 +157,7 @@ def uninstall(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool, no_
     with open_session(cluster) as session:
         refs = [(name, session.app(name)) for name in names]
         existing = [ref for _, ref in refs if ref is not None]
-        if existing and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, existing))} and all of it?"):
+        if existing and not yes and not confirm(f"Remove {', '.join(map(str, existing))} and all of it?"):
             return exit_codes.FAILED
         for name, ref in refs:
             if ref is None:

@@ -33,7 +33,7 @@ KEY_ID, KEY_SECRET = "PACELINE_ACCESS_KEY_ID", "PACELINE_ACCESS_KEY_SECRET"
 @click.option("--access-key-id", default="", envvar=KEY_ID, help="Access key ID for the bucket.")
 @click.option("--access-key-secret-file", default="", help="File with the access key secret; prompted for if omitted.")
 @with_cluster_options
-def create_volume(*, cluster: ClusterOptions, name: str, **options: Any) -> int:
+def create_volume(*, cluster: ClusterOptions, name: str, **options: Any) -> None:
     r"""Create a named volume from a folder, a new claim or a bucket.
 
     The access key secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or from a prompt, because
@@ -58,12 +58,11 @@ def create_volume(*, cluster: ClusterOptions, name: str, **options: Any) -> int:
             volume = volumes(session).create_bucket(name, _bucket(options))
     out().line(f"volume/{volume.name} created")
     print_hint(f"to read it at /input and save /output to it: paceline train --data {name} …")
-    return exit_codes.OK
 
 
 @click.command()
 @with_cluster_options
-def list_volumes(*, cluster: ClusterOptions) -> int:
+def list_volumes(*, cluster: ClusterOptions) -> None:
     r"""List the named volumes.
 
     \b
@@ -73,7 +72,7 @@ def list_volumes(*, cluster: ClusterOptions) -> int:
     with open_session(cluster) as session:
         existing, namespace = volumes(session).all(), session.namespace
     rows = ((volume, (volume.type, volume.location, volume.phase)) for volume in existing)
-    return _print(("NAME", "TYPE", "LOCATION", "STATUS", "AGE"), rows, f"No volumes found in namespace {namespace}.")
+    _print(("NAME", "TYPE", "LOCATION", "STATUS", "AGE"), rows, f"No volumes found in namespace {namespace}.")
 
 
 @click.command()
@@ -91,7 +90,7 @@ def delete_volume(*, cluster: ClusterOptions, name: str, yes: bool) -> int:
     """
     with open_session(cluster) as session:
         volume = volumes(session).named(name)
-        if not _is_confirmed(f"Delete volume {volume.name} ({volume.location})?", yes=yes):
+        if not yes and not confirm(f"Delete volume {volume.name} ({volume.location})?"):
             return exit_codes.FAILED
         volumes(session).delete(volume)
     out().line(f"volume/{name} deleted")
@@ -107,7 +106,7 @@ def delete_volume(*, cluster: ClusterOptions, name: str, yes: bool) -> int:
 @click.option("--directory", default="", help="Folder of the repository in which the command runs.")
 @click.option("--secret", default="", help="Secret with the username and password of a private repository.")
 @with_cluster_options
-def create_repo(*, cluster: ClusterOptions, **options: Any) -> int:
+def create_repo(*, cluster: ClusterOptions, **options: Any) -> None:
     r"""Create a named code repository.
 
     For a private repository, store the credentials in a secret with the keys username and password, and pass its name
@@ -123,12 +122,11 @@ def create_repo(*, cluster: ClusterOptions, **options: Any) -> int:
         repositories(session).create(repo)
     out().line(f"repo/{repo.name} created")
     print_hint(f"to train with it: paceline train --repo {repo.name} …")
-    return exit_codes.OK
 
 
 @click.command()
 @with_cluster_options
-def list_repos(*, cluster: ClusterOptions) -> int:
+def list_repos(*, cluster: ClusterOptions) -> None:
     r"""List the named code repositories.
 
     \b
@@ -139,7 +137,7 @@ def list_repos(*, cluster: ClusterOptions) -> int:
         existing, namespace = repositories(session).all(), session.namespace
     rows = ((repo, tuple(text or "<none>" for text in repo.values.values())) for repo in existing)
     header = ("NAME", "URL", "REVISION", "DIRECTORY", "SECRET", "AGE")
-    return _print(header, rows, f"No repositories found in namespace {namespace}.")
+    _print(header, rows, f"No repositories found in namespace {namespace}.")
 
 
 @click.command()
@@ -157,7 +155,7 @@ def delete_repo(*, cluster: ClusterOptions, name: str, yes: bool) -> int:
     """
     with open_session(cluster) as session:
         repo = repositories(session).named(name)
-        if not _is_confirmed(f"Delete repository {repo.name} ({repo.url})?", yes=yes):
+        if not yes and not confirm(f"Delete repository {repo.name} ({repo.url})?"):
             return exit_codes.FAILED
         repositories(session).delete(repo)
     out().line(f"repo/{name} deleted")
@@ -177,7 +175,7 @@ def repositories(session: Session) -> CodeRepositories:
 
 def _print(
     header: Sequence[str], entries: Iterable[tuple[NamedVolume | CodeRepository, tuple[str, ...]]], empty: str
-) -> int:
+) -> None:
     """Print a table with the name and age of every entry around its other cells."""
     now = RealClock().now()
     rows = [(entry.name, *cells, age(created_of(entry.object), now)) for entry, cells in entries]
@@ -185,11 +183,6 @@ def _print(
         out().lines(table(header, rows))
     else:
         err().line(empty)
-    return exit_codes.OK
-
-
-def _is_confirmed(question: str, *, yes: bool) -> bool:
-    return yes or not can_ask() or confirm(question)
 
 
 def _bucket(options: dict[str, Any]) -> BucketOptions:

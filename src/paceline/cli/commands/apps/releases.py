@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from paceline.apimachinery.meta import Object
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.commands.apps.apps import app_named
 from paceline.cli.commands.apps.templates import print_plan, with_values_options
@@ -27,7 +26,7 @@ Command = Callable[..., Any]
 @click.option("--dry-run", is_flag=True, help="Print the application without creating it.")
 @click.option("--debug", is_flag=True, help="With --dry-run, also print the job and its resources.")
 @with_cluster_options
-def install(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> int:
+def install(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> None:
     r"""Install an application from a template and values.
 
     Starts the embedded cluster if it is not running. Values that you do not set keep the template's defaults. To change
@@ -44,7 +43,7 @@ def install(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
     check(app)
     if flags["dry_run"]:
         print_plan(app, namespace=cluster.namespace, is_full=flags["debug"])
-        return exit_codes.OK
+        return
     with open_session_or_start(cluster) as session:
         placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
         try:
@@ -55,7 +54,6 @@ def install(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
             ) from error
         out().line(f"{ref_of(session.cluster, created)} installed")
     print_hint(f"to follow its training: paceline logs -f {name}; for details: paceline app status {name}")
-    return exit_codes.OK
 
 
 @click.command()
@@ -67,7 +65,7 @@ def install(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
 )
 @click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
 @with_cluster_options
-def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> int:
+def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **flags: bool) -> None:
     r"""Change the values of an application and run its next revision.
 
     Values that you do not set keep their current value. The previous revision is stopped first; its logs, results and
@@ -82,7 +80,7 @@ def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
         ref = app_named(session, name)
         current = ref.read()
         updated = changed(current, overrides, template=template, is_reset=flags["reset_values"])
-        return change(ref, current, updated, is_dry_run=flags["dry_run"])
+        change(ref, current, updated, is_dry_run=flags["dry_run"])
 
 
 @click.command()
@@ -90,7 +88,7 @@ def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
 @click.argument("revision", type=click.IntRange(min=1), required=False)
 @click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
 @with_cluster_options
-def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_run: bool) -> int:
+def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_run: bool) -> None:
     r"""Run an earlier revision of an application again.
 
     Without REVISION, the one before the current revision is used. The current revision is stopped first; its logs,
@@ -106,7 +104,7 @@ def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_ru
         current = ref.read()
         record = ref.revision(revision or status_of(current).revision - 1).record["spec"]
         updated = {**current, "spec": {**current["spec"], **recorded_spec(record)}}
-        return change(ref, current, updated, is_dry_run=dry_run)
+        change(ref, current, updated, is_dry_run=dry_run)
 
 
 def recorded_spec(record: Object) -> Object:
@@ -117,7 +115,7 @@ def recorded_spec(record: Object) -> Object:
     return {"template": {"name": template, "version": version}, "values": record["values"]}
 
 
-def change(ref: AppRef, current: Object, updated: Object, *, is_dry_run: bool) -> int:
+def change(ref: AppRef, current: Object, updated: Object, *, is_dry_run: bool) -> None:
     """Print the changed values and, unless it is a dry run, update the application to its next revision."""
     number, name = status_of(current).revision, ref.name
     reject_unchanged(current, updated, number)
@@ -125,13 +123,12 @@ def change(ref: AppRef, current: Object, updated: Object, *, is_dry_run: bool) -
     differences = changed_values(current["spec"].get("values") or {}, updated["spec"].get("values") or {})
     out().lines(f"{where}: {text(old)} → {text(new)}" for where, (old, new) in differences.items())
     if is_dry_run:
-        return exit_codes.OK
+        return
     ref.change(updated)
     out().line(f"{ref} upgraded to revision {number + 1}")
     if updated["spec"].get("suspend"):
         print_warning(f"{name} is stopped; to run the new revision: paceline resume {name}")
     print_hint(f"to follow it: paceline logs -f {name}; to compare revisions: paceline app history {name}")
-    return exit_codes.OK
 
 
 def changed(current: Object, overrides: ValueOverrides, *, template: str, is_reset: bool) -> Object:

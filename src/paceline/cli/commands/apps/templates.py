@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from paceline.apimachinery.meta import Object
-from paceline.cli import exit_codes
 from paceline.cli.output.console import out, print_hint
 from paceline.cli.output.table import table
 from paceline.kinds.apps.templates.registry import TEMPLATES, find, rows_of
@@ -34,7 +33,7 @@ def with_values_options(command: Command) -> Command:
 
 
 @click.command()
-def list_templates() -> int:
+def list_templates() -> None:
     r"""List the templates.
 
     \b
@@ -48,13 +47,12 @@ def list_templates() -> int:
         )
     )
     print_hint(f"to explain one: paceline app template show {TEMPLATES[0].name}")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("template", metavar="TEMPLATE")
 @click.option("--values", "is_values", is_flag=True, help="Print only the default values, as a YAML file to edit.")
-def show_template(*, template: str, is_values: bool) -> int:
+def show_template(*, template: str, is_values: bool) -> None:
     r"""Show a template: what it does, and its values with their defaults.
 
     \b
@@ -67,14 +65,13 @@ def show_template(*, template: str, is_values: bool) -> int:
         from paceline.cli.output.yaml_text import dump
 
         out().document(dump(chosen.defaults()))
-        return exit_codes.OK
+        return
     out().line(f"{chosen.name} {chosen.version}: {chosen.description}")
     out().line()
     out().document(chosen.readme)
     out().line()
     out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
     print_hint(f"to get a file to edit: paceline app template show {chosen.name} --values > values.yaml")
-    return exit_codes.OK
 
 
 @click.command()
@@ -82,7 +79,7 @@ def show_template(*, template: str, is_values: bool) -> int:
 @click.argument("template", metavar="TEMPLATE")
 @with_values_options
 @click.option("--debug", is_flag=True, help="Also print the job and its resources.")
-def render_template(*, name: str, template: str, overrides: ValueOverrides, debug: bool) -> int:
+def render_template(*, name: str, template: str, overrides: ValueOverrides, debug: bool) -> None:
     r"""Print the application that a template renders with the given values.
 
     The output is the same as that of the Helm chart.
@@ -95,7 +92,6 @@ def render_template(*, name: str, template: str, overrides: ValueOverrides, debu
     app = render(name, chosen, overrides.over(chosen.defaults()))
     check(app)
     print_plan(app, is_full=debug)
-    return exit_codes.OK
 
 
 def print_plan(app: Object, *, namespace: str = "", is_full: bool = False) -> None:

@@ -1,6 +1,6 @@
 """`paceline train`: run your own code, from Git or from this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +196,12 @@ def with_data(session: Session, plan: TrainingPlan, data: str, *, is_local: bool
         return plan
     volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
     if "/" not in data:
-        return plan.but(data=volumes.named(data).values)
+        return replace(plan, data=volumes.named(data).values)
     if not data.startswith("/"):
         raise BadRequest(f"--data {data}: write an absolute path, such as {Path(data).absolute()}")
     if is_local and not Path(data).is_dir():
         raise BadRequest(f"--data {data}: there is no such folder on this machine")
-    return plan.but(data=volumes.for_folder(data).values)
+    return replace(plan, data=volumes.for_folder(data).values)
 
 
 def create(session: Session, plan: TrainingPlan, *, is_update: bool) -> str:

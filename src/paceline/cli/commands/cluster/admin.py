@@ -51,7 +51,7 @@ def status() -> int:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-def backup(*, file: Path, force: bool) -> int:
+def backup(*, file: Path, force: bool) -> None:
     r"""Back up the objects of the embedded cluster to a file.
 
     The cluster may be running. The file is written atomically, verified, and readable by its owner only. It does not
@@ -68,12 +68,11 @@ def backup(*, file: Path, force: bool) -> int:
     contents = back_up(settings(), file)
     out().line(f"Backed up {contents.objects} objects at revision {contents.revision} to {file}.")
     err().line(f"  to restore it: paceline down  ·  paceline cluster restore {file}", "dim")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def restore(*, file: Path) -> int:
+def restore(*, file: Path) -> None:
     r"""Restore the objects of the embedded cluster from a backup.
 
     The cluster must be stopped. The current objects are moved aside. Processes of pods that are not in the backup are
@@ -95,12 +94,11 @@ def restore(*, file: Path) -> int:
             f"  the previous objects are in {restored.old_files}; delete this folder when you no longer need it", "dim"
         )
     err().line("  next: paceline up -d", "dim")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-def verify(*, file: Path | None) -> int:
+def verify(*, file: Path | None) -> None:
     r"""Verify the integrity of the object store or of a backup.
 
     The cluster may be running.
@@ -115,4 +113,3 @@ def verify(*, file: Path | None) -> int:
     path = file or settings().store
     contents = check_store(path)
     out().line(f"{path} is intact: {contents.objects} objects at revision {contents.revision}.")
-    return exit_codes.OK

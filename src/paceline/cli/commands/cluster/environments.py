@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings
 from paceline.cli.output.console import err, out, print_hint
 from paceline.cli.output.table import age, seconds_of, table
@@ -27,7 +26,7 @@ UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @click.command()
-def list_environments() -> int:
+def list_environments() -> None:
     r"""List the image table and the environments that are built.
 
     \b
@@ -35,26 +34,21 @@ def list_environments() -> int:
       paceline env list
     """
     chosen, place, recipes = settings(), environment_cache(os.environ), configured_environments(settings())
-    environments_by_folder = {environment.folder: environment for environment in built(place)}
+    environments = built(place)
     # Merge adjacent rows that have the same environment.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
     shown = [(*same, ", ".join(pattern for pattern, _, _ in rows)) for same, rows in groups]
     out().lines(table(("ENVIRONMENT", "BUILT", "FROM", "IMAGES"), shown))
     out().line()
-    if environments_by_folder:
-        built_rows = [
-            (
-                environment.folder.name,
-                size(environment.bytes),
-                last_use(environment.used_at, is_in_use=environment.is_in_use),
-            )
-            for environment in environments_by_folder.values()
-        ]
-        out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
+    if environments:
+        rows = []
+        for environment in environments:
+            used = f"{age(datetime.fromtimestamp(environment.used_at, UTC), RealClock().now())} ago"
+            rows.append((environment.folder.name, size(environment.bytes), "in use" if environment.is_in_use else used))
+        out().lines(table(("BUILT", "SIZE", "LAST USED"), rows))
         print_hint(f"they are in {place.root}; to remove those not used for {UNUSED}: paceline env prune")
     else:
         print_hint(f"no environment is built in {place.root} yet; to build one in advance: paceline env build pytorch")
-    return exit_codes.OK
 
 
 def state_of(environment: str, place: EnvironmentCache, recipes: EnvironmentSpecs) -> str:
@@ -74,17 +68,12 @@ def size(count: int) -> str:
     return f"{amount:.{1 if power and amount < 10 else 0}f} {UNITS[power]}"
 
 
-def last_use(moment: float, *, is_in_use: bool) -> str:
-    """Format the time of the last use."""
-    return "in use" if is_in_use else f"{age(datetime.fromtimestamp(moment, UTC), RealClock().now())} ago"
-
-
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option(
     "--newer", "is_renewal", is_flag=True, help="Rebuild existing environments if newer packages are available."
 )
-def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
+def build(*, names: tuple[str, ...], is_renewal: bool) -> None:
     r"""Build environments in advance and print their folders.
 
     NAME is an environment of `paceline env list`, optionally with another version, or a requirements file.
@@ -104,13 +93,12 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
             cache=place, spec=recipe, is_renewal=is_renewal, report=lambda line: err().line(f"  {line}", "dim")
         )
         out().line(str(pending.run()))
-    return exit_codes.OK
 
 
 @click.command()
 @click.option("--unused-for", default=UNUSED, show_default=True, help="Remove environments not used for this long.")
 @click.option("--all", "is_all", is_flag=True, help="Remove all environments that no container is using.")
-def prune(*, unused_for: str, is_all: bool) -> int:
+def prune(*, unused_for: str, is_all: bool) -> None:
     r"""Remove environments that have not been used for a while.
 
     Environments in use by a running container are kept.
@@ -131,4 +119,3 @@ def prune(*, unused_for: str, is_all: bool) -> int:
         out().line(f"removed {environment.folder.name} ({size(environment.bytes)})")
     if not gone:
         err().line("Nothing to remove.")
-    return exit_codes.OK

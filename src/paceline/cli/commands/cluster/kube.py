@@ -1,21 +1,11 @@
 """`paceline kube`: run the controllers against a Kubernetes cluster, and print what to install there."""
 
-from typing import TypedDict, Unpack
+from typing import Any
 
 import click
 
 from paceline.cli import exit_codes
 from paceline.cli.output.console import err, out, print_error
-
-
-class ControllerArguments(TypedDict):
-    """The options of `paceline kube controller`."""
-
-    kubeconfig: str
-    context: str
-    namespace: str
-    lease_namespace: str
-    install_crds: bool
 
 
 @click.command()
@@ -31,7 +21,7 @@ class ControllerArguments(TypedDict):
     "--lease-namespace", default="", help="Namespace of the lease (default: --namespace, or paceline-system)."
 )
 @click.option("--install-crds", is_flag=True, help="Create or update the CustomResourceDefinitions first.")
-def controller(**typed: Unpack[ControllerArguments]) -> int:
+def controller(**typed: Any) -> int:
     r"""Run the job controller against a Kubernetes cluster.
 
     Runs until Ctrl-C.
@@ -81,7 +71,7 @@ def controller(**typed: Unpack[ControllerArguments]) -> int:
 @click.option(
     "-n", "--namespace", default="", help="With --with-controller, restrict the controller to this namespace."
 )
-def crds(*, image: str | None, namespace: str) -> int:
+def crds(*, image: str | None, namespace: str) -> None:
     r"""Print the CustomResourceDefinitions.
 
     The output is YAML for `kubectl apply`.
@@ -101,4 +91,3 @@ def crds(*, image: str | None, namespace: str) -> int:
     objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
     for manifest in objects:
         out().document(f"---\n{dump(manifest)}")
-    return exit_codes.OK

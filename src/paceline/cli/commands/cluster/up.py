@@ -1,7 +1,7 @@
 """`paceline up`: start the embedded cluster."""
 
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any
 
 import click
 
@@ -12,18 +12,6 @@ from paceline.cli.output.console import err, out, print_error, print_warning
 from paceline.cluster.daemon import remember, running_pid
 from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
-
-
-class UpArguments(TypedDict):
-    """The options of the command."""
-
-    detach: bool
-    images: tuple[str, ...]
-    devices: tuple[str, ...]
-    sandbox: bool | None
-    network: str | None
-    external_address: str | None
-    discard_damaged_state: bool
 
 
 @click.command()
@@ -64,7 +52,7 @@ class UpArguments(TypedDict):
     is_flag=True,
     help="Start with the intact objects if others are damaged or missing.",
 )
-def up(**typed: Unpack[UpArguments]) -> int:
+def up(**typed: Any) -> int:
     r"""Start the embedded cluster.
 
     All state is stored in PACELINE_HOME. Without -d the cluster runs until Ctrl-C; jobs keep running when it stops.

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import click
 
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
+from paceline.cli.resource_args import job_or_pod
 from paceline.cli.sessions import open_session
-from paceline.errors import BadRequest, NotFound
-from paceline.sdk.client import Session
+from paceline.errors import BadRequest
 from paceline.sdk.exec import STDERR, ExecOptions, ExecStream, replica_to_exec, run_in_pod
 from paceline.sdk.follow import ReplicaSelector
 
-PODS = ("pod", "pods", "po")
 CHUNK = 64 * 1024
 
 
@@ -46,7 +45,10 @@ def execute(*, cluster: ClusterOptions, name: str, role: str, index: int | None,
     if ask.has_terminal and not sys.stdin.isatty():
         raise BadRequest("-t needs a terminal, but standard input is not a terminal; omit -t")
     with open_session(cluster) as session:
-        pod = find_pod(session, name, ReplicaSelector(role=role, index=index))
+        target = job_or_pod(session, name)
+        pod = (
+            target if isinstance(target, str) else replica_to_exec(target, ReplicaSelector(role=role, index=index)).name
+        )
         with run_in_pod(session, pod, ask) as line:
             return stream_command(line, ask)
 
@@ -60,20 +62,6 @@ def exec_options(options: dict[str, object]) -> ExecOptions:
         has_input=bool(options["has_input"]),
         has_terminal=bool(options["has_terminal"]),
     )
-
-
-def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
-    """Return the pod to run in: the selected replica of a job, or the pod of that name."""
-    kind, slash, pod_name = name.partition("/")
-    if slash and kind in PODS:
-        return pod_name
-    try:
-        job = session.job(name)
-    except NotFound:
-        if slash or not session.has_pod(name):
-            raise
-        return name
-    return replica_to_exec(job, choice).name
 
 
 def stream_command(line: ExecStream, ask: ExecOptions) -> int:

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output.console import out
 from paceline.cli.output.get import GetOptions, GetView, print_changes
@@ -24,7 +23,7 @@ JOBS = ("jobs", "job", "all")
 @click.option("--kinds", is_flag=True, help="List the kinds that the cluster supports.")
 @with_output_option
 @with_cluster_options
-def get(*, cluster: ClusterOptions, **options: Any) -> int:
+def get(*, cluster: ClusterOptions, **options: Any) -> None:
     r"""List jobs, or resources of any kind.
 
     KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …). Without it, all jobs are listed.
@@ -44,11 +43,13 @@ def get(*, cluster: ClusterOptions, **options: Any) -> int:
         with open_session(cluster) as session:
             kinds = kinds_of(session, kind)
             changes = session.watch(kinds, name=question.name, everywhere=question.everywhere)
-            return print_changes(changes, GetView(session, kinds, question))
+            print_changes(changes, GetView(session, kinds, question))
+        return
     with cluster.reader() as reader:
         if question.kinds:
-            return list_kinds(reader)
-        return GetView(reader, kinds_of(reader, kind), question).once()
+            list_kinds(reader)
+        else:
+            GetView(reader, kinds_of(reader, kind), question).once()
 
 
 def kinds_of(reader: Reader, word: str) -> tuple[ResourceKind, ...]:
@@ -56,8 +57,7 @@ def kinds_of(reader: Reader, word: str) -> tuple[ResourceKind, ...]:
     return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
 
 
-def list_kinds(reader: Reader) -> int:
+def list_kinds(reader: Reader) -> None:
     """Print the kinds of the cluster with their names."""
     rows = [(kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in reader.kinds.all()]
     out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
-    return exit_codes.OK

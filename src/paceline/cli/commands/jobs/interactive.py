@@ -5,7 +5,6 @@ from contextlib import closing
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import err, out
 from paceline.cli.sessions import open_session
@@ -24,7 +23,7 @@ NOTEBOOK_PORT = 8888
     "--port", default=TENSORBOARD_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one."
 )
 @with_cluster_options
-def tensorboard(*, cluster: ClusterOptions, name: str, port: int) -> int:
+def tensorboard(*, cluster: ClusterOptions, name: str, port: int) -> None:
     r"""Open the TensorBoard of a job in your browser.
 
     NAME is an application, a job that has a TensorBoard, or a TensorBoard. Prints a local URL and serves the
@@ -52,7 +51,6 @@ def tensorboard(*, cluster: ClusterOptions, name: str, port: int) -> int:
             if address:
                 err().line(f"It can also be opened without Paceline at {address}", "dim")
             front.serve()
-    return exit_codes.OK
 
 
 def board_of(session: Session, name: str) -> ServiceRef:
@@ -80,7 +78,7 @@ def board_of(session: Session, name: str) -> ServiceRef:
 @click.argument("name", metavar="NAME")
 @click.option("--port", default=NOTEBOOK_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one.")
 @with_cluster_options
-def notebook(*, cluster: ClusterOptions, name: str, port: int) -> int:
+def notebook(*, cluster: ClusterOptions, name: str, port: int) -> None:
     r"""Open a notebook in your browser.
 
     Prints a local URL and serves the notebook there until Ctrl-C. The URL contains a key, so other users of this
@@ -109,7 +107,6 @@ def notebook(*, cluster: ClusterOptions, name: str, port: int) -> int:
             out().line(front.url)
             err().line("Press Ctrl-C to stop; the notebook keeps running.", "dim")
             front.serve()
-    return exit_codes.OK
 
 
 def token_in(session: Session, namespace: str, secret: str) -> str:

@@ -2,7 +2,6 @@
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out, print_hint
 from paceline.cli.resource_args import JobOrApp, find_job_or_app
@@ -19,7 +18,7 @@ from paceline.sdk.job import signal_named
 @click.option("--no-wait", is_flag=True, help="Do not wait for the processes to exit.")
 @click.option("--signal", "word", metavar="SIGNAL", default="", help="Signal to send, such as INT (default: TERM).")
 @with_cluster_options
-def stop(*, cluster: ClusterOptions, names: tuple[str, ...], no_wait: bool, word: str) -> int:
+def stop(*, cluster: ClusterOptions, names: tuple[str, ...], no_wait: bool, word: str) -> None:
     r"""Stop a job or application and wait until it has stopped.
 
     Workers are stopped before the servers they use. Processes that do not exit within the grace period are killed. The
@@ -52,13 +51,12 @@ def stop(*, cluster: ClusterOptions, names: tuple[str, ...], no_wait: bool, word
             raise HostError("\n".join(unstopped))
     first = names[0]
     print_hint(f"to start it again: paceline restart {first}; to remove it: paceline delete {first}")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @with_cluster_options
-def restart(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+def restart(*, cluster: ClusterOptions, names: tuple[str, ...]) -> None:
     r"""Restart the processes of a running or stopped job.
 
     All replicas are stopped and started again. This does not count towards the backoff limit. To run a job that has
@@ -73,7 +71,6 @@ def restart(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
             target = find_job_or_app(session, name)
             out().line(f"{target} {restart_target(target)}")
     print_hint(f"to follow it: paceline logs -f {names[0]}")
-    return exit_codes.OK
 
 
 def restart_target(target: JobOrApp) -> str:
@@ -93,7 +90,7 @@ def restart_target(target: JobOrApp) -> str:
 @click.argument("name", metavar="NAME")
 @click.option("--name", "new", metavar="NEW", help="Name of the new job (default: NAME-2, or the next free number).")
 @with_cluster_options
-def rerun(*, cluster: ClusterOptions, name: str, new: str | None) -> int:
+def rerun(*, cluster: ClusterOptions, name: str, new: str | None) -> None:
     r"""Run a job again, as a new job with the same spec.
 
     The original job and its logs are kept; it may have ended or still be running. The new job starts neither paused nor
@@ -111,20 +108,19 @@ def rerun(*, cluster: ClusterOptions, name: str, new: str | None) -> int:
             print_hint(
                 f"to follow it: paceline logs -f {app.name}; to compare revisions: paceline app history {app.name}"
             )
-            return exit_codes.OK
+            return
         try:
             ref = session.rerun(session.job(name), new)
         except AlreadyExists as error:
             raise AlreadyExists(f"{error}; choose another --name") from error
         out().line(f"{ref} created")
     print_hint(f"to follow it: paceline logs -f {ref.name}; for details: paceline describe {ref.name}")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @with_cluster_options
-def pause(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+def pause(*, cluster: ClusterOptions, names: tuple[str, ...]) -> None:
     r"""Pause a job: stop its processes but keep the job.
 
     Use `paceline resume` to continue: training starts from its last checkpoint if the script saves one. TensorBoards
@@ -142,13 +138,12 @@ def pause(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
             else:
                 suspend(target)
             out().line(f"{target} paused")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @with_cluster_options
-def resume(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+def resume(*, cluster: ClusterOptions, names: tuple[str, ...]) -> None:
     r"""Resume a paused job.
 
     The processes of the job are started again. TensorBoards and notebooks can be resumed with KIND/NAME.
@@ -167,14 +162,13 @@ def resume(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
             elif target.job is not None:
                 target.job.resume()
             out().line(f"{target} resumed")
-    return exit_codes.OK
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.option("--replicas", type=click.IntRange(min=1), required=True, help="New number of replicas.")
 @with_cluster_options
-def scale(*, cluster: ClusterOptions, name: str, replicas: int) -> int:
+def scale(*, cluster: ClusterOptions, name: str, replicas: int) -> None:
     r"""Change the number of replicas of an elastic job.
 
     The job must have spec.elastic.enabled, and the number must be between its minReplicas and maxReplicas. Training
@@ -188,7 +182,6 @@ def scale(*, cluster: ClusterOptions, name: str, replicas: int) -> int:
         job = session.job(name)
         job.scale(replicas)
     out().line(f"{job} scaled to {replicas} replicas")
-    return exit_codes.OK
 
 
 def targets(session: Session, names: tuple[str, ...]) -> list[ServiceRef | JobOrApp]:

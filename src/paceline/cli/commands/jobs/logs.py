@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out, print_hint
 from paceline.cli.output.follow import prefixed
 from paceline.cli.output.table import seconds_of
+from paceline.cli.resource_args import PODS, job_or_pod
 from paceline.cli.sessions import open_session
 from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
@@ -25,53 +25,28 @@ from paceline.sdk.logs.archived import LogArchiveReader, pod_log
 from paceline.sdk.logs.merge import MOST, in_time_order
 from paceline.sdk.logs.sources import LogOptions
 
-PODS = ("pod", "pods", "po")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogArguments:
-    """The options of `paceline logs`."""
+class LogRequest:
+    """The replicas whose logs are shown, and the options that the server handles."""
 
-    follow: bool = False
-    all: bool = False
-    role: str = ""
-    index: int | None = None
-    container: str = ""
-    tail: int | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    timestamps: bool = False
-    previous: bool = False
-
-    def ask(self) -> LogOptions:
-        """Return the options that the server handles."""
-        return LogOptions(
-            is_followed=self.follow,
-            tail=self.tail,
-            since=self.since,
-            until=self.until,
-            has_timestamps=self.timestamps,
-            is_previous=self.previous,
-            container=self.container,
-        )
-
-    def stamped(self) -> LogOptions:
-        """Return the options for merging: timestamps are requested even if they are not shown."""
-        return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
+    choice: ReplicaSelector
+    ask: LogOptions
 
     @property
     def is_shared(self) -> bool:
         """Return True if several replicas may be shown, so that lines need a prefix."""
-        return self.all or bool(self.role and self.index is None)
+        return self.choice.is_all or bool(self.choice.role and self.choice.index is None)
 
     @property
     def is_merged(self) -> bool:
         """Return True if the logs of several replicas are sorted by time; followed logs already arrive in order."""
-        return self.is_shared and not self.follow
+        return self.is_shared and not self.ask.is_followed
 
-    def choice(self) -> ReplicaSelector:
-        """Return the selected replicas."""
-        return ReplicaSelector(is_all=self.all, role=self.role, index=self.index)
+    @property
+    def stamped(self) -> LogOptions:
+        """Return the options for merging: timestamps are requested even if they are not shown."""
+        return replace(self.ask, has_timestamps=True) if self.is_merged else self.ask
 
 
 def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
@@ -105,7 +80,7 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("-p", "--previous", is_flag=True, help="Logs of the previous attempt.")
 @click.option("-o", "--output", default="", metavar="FILE", help="Write the logs to FILE.")
 @with_cluster_options
-def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> int:
+def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> None:
     r"""Print or follow the logs of a job or pod.
 
     NAME is a job or a pod. For a job, the logs of the leader are shown unless you choose other replicas. Logs of
@@ -118,11 +93,20 @@ def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> 
       paceline logs digits --role worker --index 1
       paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
-    selected = LogArguments(**options)
-    if selected.follow and selected.until:
+    choice = ReplicaSelector(is_all=options["all"], role=options["role"], index=options["index"])
+    ask = LogOptions(
+        is_followed=options["follow"],
+        tail=options["tail"],
+        since=options["since"],
+        until=options["until"],
+        has_timestamps=options["timestamps"],
+        is_previous=options["previous"],
+        container=options["container"],
+    )
+    if ask.is_followed and ask.until:
         raise BadRequest("--until and --follow cannot be combined; omit one of them")
     with open_session(cluster) as session:
-        pieces = chunks(session, name, selected)
+        pieces = chunks(session, name, LogRequest(choice=choice, ask=ask))
         # Do not create or truncate the file before there is something to write.
         first = list(itertools.islice(pieces, 1))
         with written(output) as write:
@@ -130,7 +114,6 @@ def logs(*, cluster: ClusterOptions, name: str, output: str, **options: Any) -> 
                 write(prefixed(text, f"{member} │ ".encode()) if member else text)
     if output:
         print_hint(f"written to {output}")
-    return exit_codes.OK
 
 
 @contextlib.contextmanager
@@ -146,7 +129,7 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
-def chunks(session: Session, name: str, options: LogArguments) -> Iterator[tuple[str, bytes]]:
+def chunks(session: Session, name: str, options: LogRequest) -> Iterator[tuple[str, bytes]]:
     """Yield pieces of the log with their replica if several are shown; fall back to archived logs of deleted pods."""
     has_begun = False
     try:
@@ -159,33 +142,27 @@ def chunks(session: Session, name: str, options: LogArguments) -> Iterator[tuple
         yield from gone(session, name, options, error)
 
 
-def present(session: Session, name: str, options: LogArguments) -> Iterator[tuple[str, bytes]]:
+def present(session: Session, name: str, options: LogRequest) -> Iterator[tuple[str, bytes]]:
     """Yield the log of an existing job or pod."""
-    kind, slash, bare_name = name.partition("/")
-    try:
-        ref = None if slash and kind in PODS else session.job(name)
-    except NotFound:
-        if slash or not session.has_pod(name):
-            raise
-        ref = None
-    if ref is None:
-        yield from (("", text) for text in pod_log(session, bare_name or name, options.ask()))
+    ref = job_or_pod(session, name)
+    if isinstance(ref, str):
+        yield from (("", text) for text in pod_log(session, ref, options.ask))
         return
     count = 0
     for logged in logs_of(session, ref, options):
         count += 1
         yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
-        print_hint(f"{ref} has no log lines{' in this period' if options.since or options.until else ''}")
+        print_hint(f"{ref} has no log lines{' in this period' if options.ask.since or options.ask.until else ''}")
 
 
-def logs_of(session: Session, ref: JobRef, options: LogArguments) -> Iterator[Logged]:
+def logs_of(session: Session, ref: JobRef, options: LogRequest) -> Iterator[Logged]:
     """Return the logs of the selected replicas; several are merged by time."""
     if not options.is_merged:
-        return ref.chunks(options.choice(), options.ask())
-    archived = archived_streams(session, ref, options) if not options.previous else []
+        return ref.chunks(options.choice, options.ask)
+    archived = archived_streams(session, ref, options) if not options.ask.is_previous else []
     try:
-        live = ref.streams(options.choice(), options.stamped())
+        live = ref.streams(options.choice, options.stamped)
     except NotFound:
         if not archived:
             raise
@@ -193,18 +170,18 @@ def logs_of(session: Session, ref: JobRef, options: LogArguments) -> Iterator[Lo
     return together([*live, *archived], options)
 
 
-def together(streams: list[Iterator[Logged]], options: LogArguments) -> Iterator[Logged]:
+def together(streams: list[Iterator[Logged]], options: LogRequest) -> Iterator[Logged]:
     """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
         print_hint(f"more than {MOST} replicas: their logs are printed one after the other, with timestamps")
         return itertools.chain.from_iterable(streams)
-    return in_time_order(streams, keeps_stamps=options.timestamps)
+    return in_time_order(streams, keeps_stamps=options.ask.has_timestamps)
 
 
-def archived_streams(session: Session, ref: JobRef, options: LogArguments) -> list[Iterator[Logged]]:
+def archived_streams(session: Session, ref: JobRef, options: LogRequest) -> list[Iterator[Logged]]:
     """Return the archived logs of replicas whose pods were deleted while the job still exists."""
     live = {pod.name for pod in ref.pods()}
-    tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
+    tasks = [task for task in ref.status().tasks if options.choice.is_all or task.get("type") == options.choice.role]
     missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - live
     history = LogArchiveReader(cluster=session.cluster, namespace=session.namespace)
     archived = history.pods(job=ref.name) if missing else ()
@@ -213,10 +190,10 @@ def archived_streams(session: Session, ref: JobRef, options: LogArguments) -> li
         return []
     names = ", ".join(sorted(pod.name for pod in deleted))
     print_hint(f"these pods were deleted; showing their archived logs: {names}")
-    return history.job_logs(deleted, options.choice(), options.stamped())
+    return history.job_logs(deleted, options.choice, options.stamped)
 
 
-def gone(session: Session, name: str, options: LogArguments, error: NotFound) -> Iterator[tuple[str, bytes]]:
+def gone(session: Session, name: str, options: LogRequest, error: NotFound) -> Iterator[tuple[str, bytes]]:
     """Yield the archived log of a deleted job or pod; raise the original error if there is none."""
     kind, slash, bare_name = name.partition("/")
     history, plain = LogArchiveReader(cluster=session.cluster, namespace=session.namespace), bare_name or name
@@ -228,7 +205,7 @@ def gone(session: Session, name: str, options: LogArguments, error: NotFound) ->
     pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
         print_hint(f"the pods of {plain} were deleted at {pods[0].gone_at[:19]}Z; showing their archived logs")
-        streams = history.job_logs(pods, options.choice(), options.stamped())
+        streams = history.job_logs(pods, options.choice, options.stamped)
         entries = together(streams, options) if options.is_merged else itertools.chain.from_iterable(streams)
         for logged in entries:
             yield (str(logged.place) if options.is_shared else ""), logged.text
@@ -237,7 +214,7 @@ def gone(session: Session, name: str, options: LogArguments, error: NotFound) ->
     if not pods:
         raise error
     print_hint(f"pod {plain} was deleted at {pods[0].gone_at[:19]}Z; showing its archived log")
-    yield from (("", text) for text in history.pod_log(pods[0], options.ask()))
+    yield from (("", text) for text in history.pod_log(pods[0], options.ask))
 
 
 def job_named(session: Session, name: str) -> JobRef | None:

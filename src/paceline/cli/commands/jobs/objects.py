@@ -7,7 +7,7 @@ from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import out, print_error, print_hint
 from paceline.cli.output.describe import describe_job, describe_other
-from paceline.cli.prompts import can_ask, confirm
+from paceline.cli.prompts import confirm
 from paceline.cli.resource_args import FoundObject, find, remove
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
@@ -20,7 +20,7 @@ from paceline.sdk.job_summary import claims_of, is_running
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
 @with_cluster_options
-def describe(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
+def describe(*, cluster: ClusterOptions, names: tuple[str, ...]) -> None:
     r"""Show a job's replicas, conditions, events and failure.
 
     \b
@@ -41,7 +41,6 @@ def describe(*, cluster: ClusterOptions, names: tuple[str, ...]) -> int:
                 print_status(session, ref_of(session.cluster, target.object), to=out(), now=now)
             else:
                 describe_other(session, target.kind, target.object, to=out(), now=now)
-    return exit_codes.OK
 
 
 @click.command()
@@ -77,9 +76,7 @@ def delete(*, cluster: ClusterOptions, names: tuple[str, ...], yes: bool) -> int
 
 
 def is_confirmed(targets: list[FoundObject]) -> bool:
-    """Ask for confirmation on a terminal; return True without asking in scripts."""
-    if not can_ask():
-        return True
+    """Ask for confirmation of what is deleted."""
     names = ", ".join(called(target) for target in targets)
     running = [target for target in targets if target.kind.is_job and is_running(target.object)]
     still = " (still running)" if running else ""

@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options, with_output_option
 from paceline.cli.output import formats
 from paceline.cli.output.console import err, out
@@ -19,7 +18,7 @@ HEADER = ("REPLICA", "SIZE", "TIME", "NAME")
 @click.argument("name")
 @with_output_option
 @with_cluster_options
-def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
+def results(*, cluster: ClusterOptions, name: str, output: str | None) -> None:
     r"""List the output files of a job.
 
     Works while the job is running and after it was deleted. To read what a job prints, use `paceline logs`.
@@ -33,10 +32,10 @@ def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
         results = results_of(session, name, is_here=cluster.is_embedded)
     if text := formats.as_text(document(results), output):
         out().document(text)
-        return exit_codes.OK
+        return
     if output == "name":
         out().lines(f"{file.member}/{file.name}" for file in results.files)
-        return exit_codes.OK
+        return
     if results.files:
         rows = [(file.member, size(file.size), file.time, file.name) for file in results.files]
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
@@ -44,7 +43,6 @@ def results(*, cluster: ClusterOptions, name: str, output: str | None) -> int:
         err().line(f"No results of {name} yet.")
     for member, message in results.messages:
         err().line(f"{member}: {message}" if member else message, "dim")
-    return exit_codes.OK
 
 
 def document(results: Results) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 import click
 
-from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, with_cluster_options
 from paceline.cli.output.console import err, out
 from paceline.cli.output.table import share, size, table
@@ -18,7 +17,7 @@ ORDERS = {"cpu": lambda usage: -usage.cpu_milli, "memory": lambda usage: -usage.
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show all namespaces.")
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), help="Sort by usage, highest first.")
 @with_cluster_options
-def top(*, cluster: ClusterOptions, resource: str, everywhere: bool, sort_by: str | None) -> int:
+def top(*, cluster: ClusterOptions, resource: str, everywhere: bool, sort_by: str | None) -> None:
     r"""Show the resource usage of jobs, pods, nodes or claims.
 
     \b
@@ -29,28 +28,28 @@ def top(*, cluster: ClusterOptions, resource: str, everywhere: bool, sort_by: st
       paceline top claims               # used and total capacity
     """
     if resource == "claims":
-        return show_claims(cluster, everywhere=everywhere)
+        show_claims(cluster, everywhere=everywhere)
+        return
     with cluster.reader() as reader:
         usages = read(reader, resource, everywhere=everywhere)
     if sort_by:
         usages = tuple(sorted(usages, key=ORDERS[sort_by]))
     if not usages:
         err().line(f"No {resource} have metrics yet.")
-        return exit_codes.OK
+        return
     has_namespace = everywhere and resource != "nodes"
     header = ("NAME", *(("PODS",) if resource == "jobs" else ()), "CPU(CORES)", "MEMORY")
     rows = [row(usage, is_job=resource == "jobs", has_namespace=has_namespace) for usage in usages]
     out().lines(table(("NAMESPACE", *header) if has_namespace else header, rows))
-    return exit_codes.OK
 
 
-def show_claims(cluster: ClusterOptions, *, everywhere: bool) -> int:
+def show_claims(cluster: ClusterOptions, *, everywhere: bool) -> None:
     """Print how full claims are."""
     with cluster.reader() as reader:
         claims = claim_usages(reader.cluster, "" if everywhere else reader.namespace)
     if not claims:
         err().line("No claims have metrics yet.")
-        return exit_codes.OK
+        return
     rows = []
     for claim in claims:
         used, capacity = claim.used_bytes, claim.capacity_bytes
@@ -58,7 +57,6 @@ def show_claims(cluster: ClusterOptions, *, everywhere: bool) -> int:
         rows.append((claim.namespace, *cells) if everywhere else cells)
     header = ("NAME", "USED", "CAPACITY", "USE%")
     out().lines(table(("NAMESPACE", *header) if everywhere else header, rows))
-    return exit_codes.OK
 
 
 def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[ResourceUsage, ...]:

@@ -40,6 +40,8 @@ FRAMEWORKS = {
     "python": ("TensorFlowTrainingJob", "tensorflow", "python:3.11"),
 }
 SINGLE = "GenericJob"
+# The spec of the claim for the results, where the values name none.
+OWN_CLAIM = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}}
 # HOST:PORT/FOLDER/NAME:TAG@DIGEST.
 IMAGE = re.compile(
     r"(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
@@ -73,8 +75,8 @@ class Data(Value, frozen=True, kw_only=True):
 class ModelTrainingValues(Value, frozen=True, kw_only=True):
     """Values for a training with your own code."""
 
-    git: Annotated[GitValues, about("Git repository with the code.")] | None = None
-    archive: Annotated[ArchiveValues, about("Archive with the code; `paceline train` creates it.")] | None = None
+    git: Annotated[GitValues | None, about("Git repository with the code.")] = None
+    archive: Annotated[ArchiveValues | None, about("Archive with the code; `paceline train` creates it.")] = None
     command: Annotated[str, about("Shell command that runs in the directory of the code.")] = ""
     framework: Annotated[str, about("tensorflow, keras, pytorch, python, or the name of an image.")] = "tensorflow"
     distributed: Annotated[bool, about("Whether several replicas train together.")] = False
@@ -169,7 +171,7 @@ def expand(values: ModelTrainingValues, release: Release) -> Rendered:
     return Rendered(
         kind=kind,
         spec=spec,
-        claims={} if claim != release.claim else {claim: _claim()},
+        claims={claim: OWN_CLAIM} if claim == release.claim else {},
         boards=_boards(values, release, claim),
         hyperparameters=hyperparameters,
         results=_results(values, release, claim),
@@ -200,10 +202,6 @@ def _source(values: ModelTrainingValues) -> dict[str, Any]:
     if values.git.secret:
         git["secret"] = values.git.secret
     return {"git": {name: text for name, text in git.items() if text}}
-
-
-def _claim() -> dict[str, Any]:
-    return {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}}
 
 
 def _results(values: ModelTrainingValues, release: Release, claim: str) -> str:

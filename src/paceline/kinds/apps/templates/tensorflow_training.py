@@ -110,7 +110,7 @@ class Pvc(Value, frozen=True, kw_only=True):
 class Persistence(Value, frozen=True, kw_only=True):
     """Storage of the results."""
 
-    mount_path: Annotated[str, about("Alternative for mountPath.")] | None = None
+    mount_path: Annotated[str | None, about("Alternative for mountPath.")] = None
     pvc: Annotated[Pvc, about("The claim that is created for the application.")] = msgspec.field(default_factory=Pvc)
 
 
@@ -125,9 +125,9 @@ class TensorFlowTrainingValues(Value, frozen=True, kw_only=True):
     tensorboard: Annotated[Tensorboard, about("The TensorBoard for all revisions.")] = msgspec.field(
         default_factory=Tensorboard
     )
-    mount_path: (
-        Annotated[str, about("Path at which the claim is mounted in every container. Default: /data.")] | None
-    ) = None
+    mount_path: Annotated[
+        str | None, about("Path at which the claim is mounted in every container. Default: /data.")
+    ] = None
     persistence: Annotated[Persistence, about("Storage of the results.")] = msgspec.field(default_factory=Persistence)
     trainer: Annotated[
         Literal["", "parameter-server"],
