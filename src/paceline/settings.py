@@ -16,6 +16,7 @@ VARIABLES: Mapping[str, str] = {
     "PACELINE_HOME": "Folder of the embedded cluster's state. Default: `paceline` in the user's data folder, "
     "`~/.local/share/paceline`.",
     "PACELINE_CACHE": "Folder of downloads and environments. Default: `~/.cache/paceline`.",
+    "PACELINE_UV": "The uv program that builds environments. Default: the one that is installed with Paceline.",
     "PACELINE_KUBECONFIG": "Kubeconfig file of the cluster to use instead of the embedded one, as `--kubeconfig`.",
     "PACELINE_CONTEXT": "Kubeconfig context to use, as `--context`.",
     "PACELINE_GIT_PASSWORD": "Password of a private repository, for `paceline train --git-user`.",
