@@ -20,20 +20,14 @@ def plain(heading):
     return re.sub(r"[`*]", "", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)).strip()
 
 
-def forge_anchor(heading):
-    """Return the anchor that GitHub and GitLab give to a heading."""
+def anchor_of(heading):
+    """Return the anchor that GitHub, GitLab and the site (`slugify` in mkdocs.yml) give to a heading."""
     return re.sub(r" ", "-", re.sub(r"[^\w\- ]", "", plain(heading).lower()))
 
 
-def site_anchor(heading):
-    """Return the anchor that MkDocs gives to a heading."""
-    text = re.sub(r"[^\w\s-]", "", plain(heading).encode("ascii", "ignore").decode()).strip().lower()
-    return re.sub(r"[-\s]+", "-", text)
-
-
 @cache
-def anchors(page, slug):
-    return {slug(heading) for heading in headings_of(page)}
+def anchors(page):
+    return {anchor_of(heading) for heading in headings_of(page)}
 
 
 def problem_of(page, link):
@@ -47,9 +41,8 @@ def problem_of(page, link):
         return "leads out of docs/: the site would not have it"
     if page.is_relative_to(ROOT / "docs") and target.is_dir():
         return "leads to a folder: the site would not have it; name its README.md"
-    if anchor and target.suffix == ".md":
-        lacking = [slug.__name__ for slug in (forge_anchor, site_anchor) if anchor not in anchors(target, slug)]
-        return f"there is no such heading ({', '.join(lacking)})" if lacking else ""
+    if anchor and target.suffix == ".md" and anchor not in anchors(target):
+        return "there is no such heading"
     return ""
 
 
