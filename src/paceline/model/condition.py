@@ -1,6 +1,6 @@
 """A condition of an object, as a typed value and in Kubernetes' wire form."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -43,3 +43,14 @@ class Fact:
             message=str(wire.get("message", "")),
             since=from_wire(wire["lastTransitionTime"]),
         )
+
+    @classmethod
+    def all_from_wire(cls, wire: Iterable[Mapping[str, Any]]) -> tuple[Self, ...]:
+        """Return the decoded conditions without those of other controllers."""
+        known = {kind.value for kind in cls.condition_types}
+        return tuple(cls.from_wire(condition) for condition in wire if condition.get("type") in known)
+
+
+def all_to_wire(conditions: Iterable[Fact]) -> list[dict[str, Any]]:
+    """Return conditions in wire form."""
+    return [condition.to_wire() for condition in conditions]
