@@ -187,7 +187,7 @@ class WriteHandler:
         new, entries = strategy.split_managed_fields(result)
         if target.subresource == "status" and resource.is_builtin:
             # Only the status and metadata are written: of the other fields, check only those that the patch touches.
-            new = {field: value for field, value in new.items() if field == "status" or value is not old.get(field)}
+            new = {field: value for field, value in new.items() if field == "status" or value != old.get(field)}
         # Copy: parts are shared with the old object, and cleaning works in place.
         new = strategy.read(orjson.dumps(new))
         try:
