@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from paceline.model.condition import Fact, all_to_wire
-from paceline.model.wire_object import ALWAYS, MICRO, Wire, WireObject, phase_or
+from paceline.model.condition import Condition, ConditionedStatus, conditions_of
+from paceline.model.wire_object import ALWAYS, MICRO, Wire, phase_or
 
 # Prefix of the Service name, by the plural of the kind.
 SHORT = {"tensorboards": "tb", "notebooks": "nb"}
@@ -125,15 +125,6 @@ class Trait(StrEnum):
     SUSPENDED = "Suspended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceCondition(Fact):
-    """A condition of a TensorBoard or Notebook."""
-
-    condition_types: ClassVar[type[StrEnum]] = Trait
-
-    type: Trait
-
-
 def _read_pod(wire: Mapping[str, Any]) -> tuple[str, str, str] | None:
     reference = wire.get("reference") or {}
     if not reference.get("name"):
@@ -147,8 +138,10 @@ def _write_pod(pod: tuple[str, str, str]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceStatus(WireObject):
+class ServiceStatus(ConditionedStatus):
     """The state between two reconciliations."""
+
+    condition_types: ClassVar[type[StrEnum]] = Trait
 
     phase: Annotated[ServicePhase, phase_or(ServicePhase.INITIALIZING)] = ServicePhase.INITIALIZING
     observed_generation: Annotated[int, ALWAYS] = 0
@@ -160,9 +153,7 @@ class ServiceStatus(WireObject):
     secret: Annotated[str, Wire(key="tokenSecret")] = ""
     # Name, uid and phase of the pod.
     pod: Annotated[tuple[str, str, str] | None, Wire(read=_read_pod, write=_write_pod)] = None
-    conditions: Annotated[
-        tuple[ServiceCondition, ...], Wire(read=ServiceCondition.all_from_wire, write=all_to_wire, is_always=True)
-    ] = ()
+    conditions: Annotated[tuple[Condition, ...], conditions_of(Trait)] = ()
     # Why it is not running yet.
     waiting: str = ""
     # When it was last used, to the minute.
@@ -171,14 +162,3 @@ class ServiceStatus(WireObject):
     start_after: Annotated[datetime | None, MICRO] = None
     # When it was suspended, exactly: the condition's time is rounded to the second.
     suspended_at: Annotated[datetime | None, MICRO] = None
-
-    def condition(self, kind: Trait) -> ServiceCondition | None:
-        """Return the condition of a type, or None."""
-        return next((condition for condition in self.conditions if condition.type is kind), None)
-
-    def put(self, new: ServiceCondition) -> Self:
-        """Return the status with a condition set; its transition time is kept if its status is the same."""
-        old = self.condition(new.type)
-        condition = replace(new, since=old.since) if old is not None and old.status is new.status else new
-        by_type = {existing.type: existing for existing in (*self.conditions, condition)}
-        return replace(self, conditions=tuple(by_type[kind] for kind in Trait if kind in by_type))

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from paceline.apimachinery.timestamps import from_wire
-from paceline.model.condition import Fact, all_to_wire
+from paceline.model.condition import Condition, ConditionedStatus, conditions_of
 from paceline.model.gang import ReplicaId
 from paceline.model.replica_record import ReplicaRecord
 from paceline.model.wire_object import ALWAYS, MICRO, Wire, WireObject, phase_or
@@ -44,16 +44,6 @@ class ConditionType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition(Fact):
-    """A condition of a job."""
-
-    condition_types: ClassVar[type[StrEnum]] = ConditionType
-    no_reason: ClassVar[str] = "-"
-
-    type: ConditionType
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(WireObject):
     """The pod that caused the job to fail, or the last one that failed."""
 
@@ -86,8 +76,10 @@ def _read_ending(wire: Mapping[str, Any]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus(WireObject):
+class JobStatus(ConditionedStatus):
     """The state of a job between two reconciliations. No state is kept only in memory."""
+
+    condition_types: ClassVar[type[StrEnum]] = ConditionType
 
     phase: Annotated[Phase, phase_or(Phase.UNKNOWN)] = Phase.PENDING
     observed_generation: Annotated[int, ALWAYS] = 0
@@ -110,9 +102,7 @@ class JobStatus(WireObject):
     # Why the job was preempted, until it runs again.
     preempted: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
-    conditions: Annotated[
-        tuple[Condition, ...], Wire(read=Condition.all_from_wire, write=all_to_wire, is_always=True)
-    ] = ()
+    conditions: Annotated[tuple[Condition, ...], conditions_of(ConditionType)] = ()
     waiting: str = ""
     failure: Failure | None = None
     # T9k's tables of replicas in wire form: rendered from records and pods for readers, never read by a decision.
@@ -146,10 +136,6 @@ class JobStatus(WireObject):
     def scaled_down(self) -> tuple[ReplicaId, ...]:
         """The replicas that were scaled down and may have output that is not uploaded yet."""
         return tuple(sorted(record.place for record in self.replicas if record.has_output))
-
-    def condition(self, kind: ConditionType) -> Condition | None:
-        """Return the condition of a type, or None."""
-        return next((condition for condition in self.conditions if condition.type is kind), None)
 
     def to_wire(self) -> dict[str, Any]:
         """Return the wire form, with the number of restarts."""

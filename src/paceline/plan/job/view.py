@@ -12,7 +12,7 @@ from paceline.model.gang import FLUSH, ReplicaId, RestartScope
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase, ReplicaRecord
 from paceline.plan.job.attempts import ReplicaAttempt, current_attempts, with_attempts
-from paceline.plan.job.conditions import SUSPENDED, is_true
+from paceline.plan.job.conditions import SUSPENDED
 from paceline.plan.job.restart_policy import RestartVerdict, evaluate
 from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
 
@@ -110,7 +110,7 @@ def _unstarted(snapshot: JobSnapshot) -> tuple[ReplicaAttempt, ...]:
     status = snapshot.status
     # We delete pods ourselves of a job that is on hold or has ended. In a gang that restarts together only observers
     # are recreated alone.
-    is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
+    is_held = status.phase.is_final or status.phase is Phase.PAUSED or status.is_true(SUSPENDED) or status.ending
     is_gang = snapshot.gang.scope is RestartScope.GANG
     if is_held or (is_gang and not snapshot.gang.observer_roles):
         return ()
