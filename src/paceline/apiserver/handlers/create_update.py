@@ -25,7 +25,7 @@ from paceline.apiserver.http_types import HttpRequest, HttpResponse, Warnings, W
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import offload
-from paceline.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from paceline.errors import AlreadyExists, BadRequest
 from paceline.store.store import Stored
 
 # Services are admitted on the event loop. This is more than the annotations of an object may have.
@@ -277,8 +277,8 @@ class WriteHandler:
 
         Without an author, the managed fields are those of the edit.
         """
-        for remaining in reversed(range(MAX_TRIES)):
-            stored = self._server.find(target)
+
+        async def step(stored: Stored) -> Stored:
             work = partial(self._changed, stored, target, edit, options=options, author=author)
             new = await self._offload(max(options.size, len(stored.value)), target, work)
             if new is None:
@@ -286,14 +286,9 @@ class WriteHandler:
             if options.dry_run:
                 value = strategy.write(new, stored.revision)
                 return Stored(key=stored.key, value=value, revision=0, created=stored.created)
-            try:
-                return await self._store(new, stored)
-            except Conflict as error:
-                if not remaining:
-                    raise status_errors.object_modified(target.resource, target.name) from error
-            except NotFound as error:
-                raise status_errors.not_found(target.resource, target.name) from error
-        raise AssertionError("unreachable: the last try returns or raises")
+            return await self._store(new, stored)
+
+        return await self._server.update(target, step)
 
     def _changed(
         self, stored: Stored, target: Target, edit: Edit, *, options: WriteOptions, author: Author | None
