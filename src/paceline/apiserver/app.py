@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import parse_qsl
 
+from paceline.apimachinery.builtin.registry import METRICS_GROUP
 from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission, ServiceAccountAdmission
 from paceline.apiserver.auth.authentication import (
@@ -23,7 +24,7 @@ from paceline.apiserver.crd.lifecycle import CrdReconciler
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
 from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
-from paceline.apiserver.handlers import access_reviews, metrics
+from paceline.apiserver.handlers import access_reviews
 from paceline.apiserver.handlers.access_reviews import request_token
 from paceline.apiserver.handlers.create_update import WriteHandler
 from paceline.apiserver.handlers.delete import DeleteHandler
@@ -282,7 +283,7 @@ class Api:
             return await subresource(request, target)
         if verb not in target.resource.verbs:
             raise status_errors.method_not_allowed()
-        if target.resource.is_builtin and target.resource.group == metrics.GROUP:
+        if target.resource.is_builtin and target.resource.group == METRICS_GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
             review = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)

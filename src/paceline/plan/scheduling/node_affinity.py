@@ -60,8 +60,8 @@ def why_not_schedulable(
     wishes: NodeRequirements, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]
 ) -> str:
     """Return why a pod does not fit a node's labels or taints; empty when it does."""
-    if missing := dict(wishes.selector.items() - labels.items()):
-        return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"
+    if missing := sorted(wishes.selector.items() - labels.items()):
+        return f"no node has the labels {', '.join(f'{name}={value}' for name, value in missing)}"
     if wishes.terms and not any(_holds(term, node, labels) for term in wishes.terms):
         return f"no node matches the affinity {' or '.join(_spelled(term) for term in wishes.terms)}"
     for taint in taints:
@@ -70,10 +70,6 @@ def why_not_schedulable(
                 return "no node is ready"
             return f"every node has a taint that the pod does not tolerate: {taint}"
     return ""
-
-
-def _pairs(labels: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def _holds(term: Mapping[str, Any], node: str, labels: Mapping[str, str]) -> bool:
