@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from paceline.model.wire_object import ALWAYS, Wire, WireObject, phase_or
+from paceline.model.wire_object import ALWAYS, WireForm, WireObject, phase_or
 
 
 class AppPhase(StrEnum):
@@ -43,7 +43,7 @@ class AppStatus(WireObject):
     # The current revision, its start time, and its job: kind and name.
     revision: int = 0
     updated: datetime | None = None
-    job: Annotated[tuple[str, str] | None, Wire(read=_read_job, write=_write_job)] = None
+    job: Annotated[tuple[str, str] | None, WireForm(read=_read_job, write=_write_job)] = None
     # Whether the current job was suspended together with the application, and is to be resumed with it.
     is_stopped: bool = False
     waiting: str = ""
@@ -70,4 +70,4 @@ class RecordStatus(WireObject):
     # Whether its job has been created.
     is_made: bool = False
     # The cluster spec that its members received.
-    cluster: Annotated[str, Wire(key="clusterSpec")] = ""
+    cluster: Annotated[str, WireForm(key="clusterSpec")] = ""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.model import reasons
-from paceline.model.wire_object import Wire, WireObject
+from paceline.model.wire_object import WireForm, WireObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,16 @@ class Condition:
         )
 
 
-def conditions_of(types: type[StrEnum]) -> Wire:
+def conditions_of(types: type[StrEnum]) -> WireForm:
     """Return the form of conditions of some types; those of other controllers are not read."""
     names = {kind.value for kind in types}
 
     def read(wire: Iterable[Mapping[str, Any]]) -> tuple[Condition, ...]:
         return tuple(Condition.from_wire(condition) for condition in wire if condition.get("type") in names)
 
-    return Wire(read=read, write=lambda conditions: [condition.to_wire() for condition in conditions], is_always=True)
+    return WireForm(
+        read=read, write=lambda conditions: [condition.to_wire() for condition in conditions], is_always=True
+    )
 
 
 class ConditionedStatus(WireObject):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
 from paceline.model.condition import Condition, ConditionedStatus, conditions_of
-from paceline.model.wire_object import ALWAYS, MICRO, Wire, phase_or
+from paceline.model.wire_object import ALWAYS, MICRO, WireForm, phase_or
 
 # Prefix of the Service name, by the plural of the kind.
 SHORT = {"tensorboards": "tb", "notebooks": "nb"}
@@ -150,9 +150,9 @@ class ServiceStatus(ConditionedStatus):
     # Address outside the cluster, which needs no token; empty if it is only reachable by the path.
     address: str = ""
     # The Secret with its access token.
-    secret: Annotated[str, Wire(key="tokenSecret")] = ""
+    secret: Annotated[str, WireForm(key="tokenSecret")] = ""
     # Name, uid and phase of the pod.
-    pod: Annotated[tuple[str, str, str] | None, Wire(read=_read_pod, write=_write_pod)] = None
+    pod: Annotated[tuple[str, str, str] | None, WireForm(read=_read_pod, write=_write_pod)] = None
     conditions: Annotated[tuple[Condition, ...], conditions_of(Trait)] = ()
     # Why it is not running yet.
     waiting: str = ""

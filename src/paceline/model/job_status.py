@@ -10,7 +10,7 @@ from paceline.apimachinery.timestamps import from_wire
 from paceline.model.condition import Condition, ConditionedStatus, conditions_of
 from paceline.model.gang import ReplicaId
 from paceline.model.replica_record import ReplicaRecord
-from paceline.model.wire_object import ALWAYS, MICRO, Wire, WireObject, phase_or
+from paceline.model.wire_object import ALWAYS, MICRO, WireForm, WireObject, phase_or
 
 
 class Phase(StrEnum):
@@ -86,7 +86,7 @@ class JobStatus(ConditionedStatus):
     # How often the whole gang was started again.
     attempt: Annotated[int, ALWAYS] = 0
     # Every replica of the job, also those that were scaled down: the members first, in their order.
-    replicas: Annotated[tuple[ReplicaRecord, ...], Wire(key="replicaRecords")] = ()
+    replicas: Annotated[tuple[ReplicaRecord, ...], WireForm(key="replicaRecords")] = ()
     # No pod is created before this time: the back-off after a failure.
     start_after: Annotated[datetime | None, MICRO] = None
     start_time: datetime | None = None
@@ -106,7 +106,7 @@ class JobStatus(ConditionedStatus):
     waiting: str = ""
     failure: Failure | None = None
     # T9k's tables of replicas in wire form: rendered from records and pods for readers, never read by a decision.
-    tasks: Annotated[tuple[Mapping[str, Any], ...], Wire(read=_read_tasks)] = ()
+    tasks: Annotated[tuple[Mapping[str, Any], ...], WireForm(read=_read_tasks)] = ()
     aggregate: Mapping[str, int] = field(default_factory=dict)
     # The size of an elastic job: running and desired replicas.
     elastic: Mapping[str, int] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class JobStatus(ConditionedStatus):
     source: Mapping[str, str] = field(default_factory=dict)
     # Restarts of each auxiliary pod, and the result of the job while its output is still being uploaded.
     errands: Mapping[str, int] = field(default_factory=dict)
-    ending: Annotated[Mapping[str, str], Wire(read=_read_ending)] = field(default_factory=dict)
+    ending: Annotated[Mapping[str, str], WireForm(read=_read_ending)] = field(default_factory=dict)
     # Written by another controller about the job's TensorBoard, and preserved.
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
 

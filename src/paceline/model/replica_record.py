@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from paceline.model.gang import ReplicaId
-from paceline.model.wire_object import HIDDEN, Wire, WireObject
+from paceline.model.wire_object import HIDDEN, WireForm, WireObject
 
 
 class ReplicaPhase(StrEnum):
@@ -47,14 +47,14 @@ class ContainerState(WireObject):
 class ReplicaRecord(WireObject):
     """One replica: its current attempt, how that went, and the restarts it has used."""
 
-    place: Annotated[ReplicaId, Wire(key="replica", read=ReplicaId.named, write=str)]
+    place: Annotated[ReplicaId, WireForm(key="replica", read=ReplicaId.named, write=str)]
     # The number of the current attempt, which is part of the pod's name; it only grows.
     attempt: int = 0
     # The restarts that count, which the limits of the job and of its roles apply to.
     restarts: int = 0
     # The uid of the attempt's pod; empty if it was never seen.
     uid: str = ""
-    phase: Annotated[ReplicaPhase, Wire(is_always=True, is_required=True)] = ReplicaPhase.CREATING
+    phase: Annotated[ReplicaPhase, WireForm(is_always=True, is_required=True)] = ReplicaPhase.CREATING
     # How the attempt ended: its terminated containers, and the pod's reason and message.
     containers: tuple[ContainerState, ...] = ()
     stages: tuple[ContainerState, ...] = ()

@@ -16,7 +16,7 @@ Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class WireForm:
     """How a field differs from the usual form, as part of its annotation."""
 
     # Its key; by default the name of the field in camel case, without `is_`.
@@ -31,15 +31,15 @@ class Wire:
     is_hidden: bool = False
 
 
-ALWAYS, HIDDEN = Wire(is_always=True), Wire(is_hidden=True)
+ALWAYS, HIDDEN = WireForm(is_always=True), WireForm(is_hidden=True)
 # A time with its microseconds.
-MICRO = Wire(write=to_wire_micro)
+MICRO = WireForm(write=to_wire_micro)
 
 
-def phase_or(unknown: Enum) -> Wire:
+def phase_or(unknown: Enum) -> WireForm:
     """Return the form of a phase; one that another version has written is read as `unknown`."""
     phases = {phase.value: phase for phase in type(unknown)}
-    return Wire(is_always=True, read=lambda value: phases.get(value, unknown))
+    return WireForm(is_always=True, read=lambda value: phases.get(value, unknown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _wire_fields(cls: type[WireObject]) -> dict[str, _WireField]:
     hints = get_type_hints(cls, include_extras=True)
     wire_fields = {}
     for field in fields(cls):
-        hint, wire = hints[field.name], Wire()
+        hint, wire = hints[field.name], WireForm()
         if get_origin(hint) is Annotated:
             hint, wire = get_args(hint)
         if wire.is_hidden:
