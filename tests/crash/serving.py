@@ -15,7 +15,6 @@ from paceline.host.effects import OneThread, real_world
 from paceline.settings import LOOPBACK
 from paceline.store.backend import StoreLimits
 from paceline.store.high_water_mark import MarkedLog
-from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from tests.contract.subjects import NoNodes
 
@@ -26,7 +25,7 @@ LIMITS = StoreLimits(history=200, slack=50)
 
 async def main(folder: Path) -> None:
     path = folder / "objects.db"
-    log = MarkedLog(SqliteLog(path), store=path, mark=folder / "revision")
+    log = MarkedLog(path, mark=folder / "revision")
     store = Store(log, OneThread("store"), limits=LIMITS)
     await store.open()
     sock = loopback_socket(0)

@@ -12,8 +12,9 @@ MAX_STEPS = 200
 # Total size of all copies: copies of copies double with every operation.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
-# The containers that a patch has copied and may change in place, by id; the reference keeps the id from reuse.
-Copies = dict[int, Any]
+# The object is the only field of a holder, so that the empty path is not special.
+_ROOT = "object"
+Path = tuple[str, ...]
 
 
 class PatchFailed(BadRequest):
@@ -34,153 +35,117 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def apply_operations(target: Any, operations: Any) -> Any:
-    """Return `target` with a JSON patch applied; `target` itself is not changed."""
+    """Return `target` with a JSON patch applied; `target` and the patch are not changed."""
     if not isinstance(operations, list):
         raise BadRequest("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise BadRequest(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
-    room = MAX_COPIED_BYTES
-    copies: Copies = {}
+    patch = _Patch(target)
     for number, operation in enumerate(operations):
         try:
-            room = _room_after(room, target, operation)
-            target = _apply(target, operation, copies)
+            patch.apply(operation)
         except PatchFailed as error:
             raise PatchFailed(f"operation {number} of the patch: {error}") from error
-    return target
+    return patch.holder[_ROOT]
 
 
-def _room_after(room: int, target: Any, operation: Any) -> int:
-    if not isinstance(operation, dict) or operation.get("op") != "copy":
-        return room
+class _Patch:
+    """A copy of an object, which operations change in place."""
+
+    def __init__(self, target: Any) -> None:
+        self.holder = {_ROOT: _copied(target)[0]}
+        self._room = MAX_COPIED_BYTES
+
+    def apply(self, operation: Any) -> None:
+        if not isinstance(operation, dict):
+            raise PatchFailed("it is not an object")
+        path = _path(operation, "path")
+        # A missing value counts as null, as in Kubernetes.
+        value = operation.get("value")
+        match operation.get("op"):
+            case "add":
+                self._add(path, _copied(value)[0])
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._replace(path, _copied(value)[0])
+            case "move":
+                start = _path(operation, "from")
+                value = self._find(start)
+                self._remove(start)
+                self._add(path, value)
+            case "copy":
+                self._add(path, self._copy_of(_path(operation, "from")))
+            case "test":
+                if self._find(path) != value:
+                    raise PatchFailed(f"the value at {operation['path']!r} differs")
+            case other:
+                raise PatchFailed(f"op must be add, remove, replace, move, copy or test, not {other!r}")
+
+    def _find(self, path: Path) -> Any:
+        target: Any = self.holder
+        for step in path:
+            if isinstance(target, dict) and step in target:
+                target = target[step]
+            elif isinstance(target, list):
+                target = target[_index(target, step)]
+            else:
+                raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
+        return target
+
+    def _parent(self, path: Path) -> Any:
+        """Return the object or list that contains the value at a path."""
+        parent = self._find(path[:-1])
+        if not isinstance(parent, (dict, list)):
+            raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
+        return parent
+
+    def _add(self, path: Path, value: Any) -> None:
+        parent, step = self._parent(path), path[-1]
+        if isinstance(parent, dict):
+            parent[step] = value
+        else:
+            parent.insert(len(parent) if step == "-" else _index(parent, step, end=1), value)
+
+    def _replace(self, path: Path, value: Any) -> None:
+        """Replace a value; the field of an object may be missing, but not the item of a list."""
+        parent, step = self._parent(path), path[-1]
+        parent[step if isinstance(parent, dict) else _index(parent, step)] = value
+
+    def _remove(self, path: Path) -> None:
+        if len(path) == 1:
+            raise PatchFailed("it would remove the whole object")
+        self._find(path)
+        parent, step = self._parent(path), path[-1]
+        del parent[step if isinstance(parent, dict) else _index(parent, step)]
+
+    def _copy_of(self, path: Path) -> Any:
+        """Return a copy of a value; null for a missing field, as in Kubernetes but unlike RFC 6902."""
+        parent, step = self._parent(path), path[-1]
+        copy, size = _copied(parent.get(step) if isinstance(parent, dict) else parent[_index(parent, step)])
+        self._room -= size
+        if self._room < 0:
+            raise PatchFailed(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
+        return copy
+
+
+def _copied(value: Any) -> tuple[Any, int]:
+    """Return a deep copy of a value, and its size."""
     try:
-        room -= len(orjson.dumps(_found(target, _steps(operation, "from"))))
+        data = orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise PatchFailed("the copied value is nested too deeply") from error
-    if room < 0:
-        raise PatchFailed(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
-    return room
+    return orjson.loads(data), len(data)
 
 
-def _apply(target: Any, operation: Any, copies: Copies) -> Any:
-    if not isinstance(operation, dict):
-        raise PatchFailed("it is not an object")
-    # A missing value counts as null, as in Kubernetes.
-    path, value = _steps(operation, "path"), operation.get("value")
-    match operation.get("op"):
-        case "add":
-            return _put(target, path, value, copies)
-        case "remove":
-            return _drop(target, path, copies)
-        case "replace":
-            return _replace(target, path, value, copies) if path else value
-        case "move":
-            start = _steps(operation, "from")
-            value = _find(target, start)
-            return _put(_drop(target, start, copies), path, value, copies)
-        case "copy":
-            # A deep copy, because the original may be changed in place.
-            value = orjson.loads(orjson.dumps(_found(target, _steps(operation, "from"))))
-            return _put(target, path, value, copies)
-        case "test":
-            if _find(target, path) != value:
-                raise PatchFailed(f"the value at {operation['path']!r} differs")
-            return target
-        case other:
-            raise PatchFailed(f"op must be add, remove, replace, move, copy or test, not {other!r}")
-
-
-def _steps(operation: dict[str, Any], field: str) -> tuple[str, ...]:
+def _path(operation: dict[str, Any], field: str) -> Path:
     text = operation.get(field)
     if not isinstance(text, str) or (text and not text.startswith("/")):
         raise PatchFailed(f"{field} must be a JSON pointer like /metadata/labels, not {text!r}")
     parts = text.split("/", MAX_STEPS + 1)[1:]
     if len(parts) > MAX_STEPS:
         raise PatchFailed(f"{field} may have at most {MAX_STEPS} steps")
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
-
-
-def _find(target: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        if isinstance(target, dict) and step in target:
-            target = target[step]
-        elif isinstance(target, list):
-            target = target[_index(target, step)]
-        else:
-            raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
-    return target
-
-
-def _found(target: Any, path: tuple[str, ...]) -> Any:
-    """Return the value at a path; null for a missing field, as in Kubernetes but unlike RFC 6902."""
-    holder = _find(target, path[:-1])
-    is_gap = bool(path) and isinstance(holder, dict) and path[-1] not in holder
-    return None if is_gap else _find(target, path)
-
-
-def _editable(target: Any, copies: Copies) -> Any:
-    """Return a container that may be changed in place: the copy that an earlier operation made, or a new one."""
-    if id(target) in copies:
-        return target
-    copy = target.copy()
-    copies[id(copy)] = copy
-    return copy
-
-
-def _put(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
-    """Return `target` with a value added at a path; only the parents are copied, once for all operations."""
-    if not path:
-        return value
-    step, remaining = path[0], path[1:]
-    if isinstance(target, dict):
-        if remaining and step not in target:
-            raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
-        inner = _put(target.get(step), remaining, value, copies)
-        target = _editable(target, copies)
-        target[step] = inner
-        return target
-    if isinstance(target, list):
-        if remaining:
-            position = _index(target, step)
-            inner = _put(target[position], remaining, value, copies)
-            target = _editable(target, copies)
-            target[position] = inner
-        else:
-            position = len(target) if step == "-" else _index(target, step, end=1)
-            target = _editable(target, copies)
-            target.insert(position, value)
-        return target
-    raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
-
-
-def _replace(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
-    """Return `target` with a value replaced; the field may be missing, but its parent must exist."""
-    holder = _find(target, path[:-1])
-    if isinstance(holder, dict):
-        return _put(target, path, value, copies)
-    _find(target, path)
-    return _put(_drop(target, path, copies), path, value, copies)
-
-
-def _drop(target: Any, path: tuple[str, ...], copies: Copies) -> Any:
-    if not path:
-        raise PatchFailed("it would remove the whole object")
-    step, remaining = path[0], path[1:]
-    if isinstance(target, dict) and step in target:
-        return _dropped(target, step, remaining, copies)
-    if isinstance(target, list):
-        return _dropped(target, _index(target, step), remaining, copies)
-    raise PatchFailed(f"there is nothing at {_spelled(path)!r}")
-
-
-def _dropped(target: Any, position: str | int, remaining: tuple[str, ...], copies: Copies) -> Any:
-    inner = _drop(target[position], remaining, copies) if remaining else None
-    target = _editable(target, copies)
-    if remaining:
-        target[position] = inner
-    else:
-        del target[position]
-    return target
+    return (_ROOT, *(part.replace("~1", "/").replace("~0", "~") for part in parts))
 
 
 def _index(target: list[Any], step: str, *, end: int = 0) -> int:
@@ -192,5 +157,5 @@ def _index(target: list[Any], step: str, *, end: int = 0) -> int:
     raise PatchFailed(f"{step!r} is not an index of a list of {len(target)} items")
 
 
-def _spelled(path: tuple[str, ...]) -> str:
-    return "/" + "/".join(path)
+def _spelled(path: Path) -> str:
+    return "/" + "/".join(path[1:])

@@ -1,5 +1,6 @@
 """Access to the metadata and conditions of an object in its JSON form."""
 
+from collections.abc import Mapping
 from sys import intern
 from typing import Any
 
@@ -81,6 +82,11 @@ def owned_by(owner: Object) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def owned_metadata(name: str, namespace: str, labels: Mapping[str, str], owner: Mapping[str, Any]) -> Object:
+    """Return the metadata of a new object that the object of an owner reference controls."""
+    return {"name": name, "namespace": namespace, "labels": dict(labels), "ownerReferences": [dict(owner)]}
 
 
 def ties_of(obj: Object) -> Object:

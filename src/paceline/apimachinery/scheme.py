@@ -99,13 +99,13 @@ class Resource:
     columns: tuple[Column, ...] = ()
     cells: Cells | None = None
     # Rules between fields and about other objects, checked after the schema.
-    check: Callable[[Object, Lookup], tuple[Fault, ...]] = field(default=no_faults)
+    check: Callable[[Object, Lookup], Iterable[Fault]] = field(default=no_faults)
     # Sets the defaults of built-in kinds in place, before the check.
     default: Callable[[Object], None] = field(default=no_defaults)
     # Dotted paths of the spec that may change after creation; None allows all.
     mutable: tuple[str, ...] | None = None
     # Rules for an update, given the new and the old object.
-    check_change: Callable[[Object, Object], tuple[Fault, ...]] = field(default=no_change_faults)
+    check_change: Callable[[Object, Object], Iterable[Fault]] = field(default=no_change_faults)
     # Warnings for the author of a valid object.
     warn: Callable[[Object], tuple[str, ...]] = field(default=no_warnings)
 

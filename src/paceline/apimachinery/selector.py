@@ -30,6 +30,8 @@ _SELECTABLE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "Secret"): ("type",),
     ("", "Service"): ("spec.clusterIP", "spec.type"),
 }
+# The operators of selectors in objects.
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent", "Gt": ">", "Lt": "<"}
 _SHORT = {"source": "source.component"}
 _BY_KEY = ("metadata.name", "metadata.namespace")
 
@@ -58,8 +60,8 @@ class LabelRule:
                 return value is not None and self._compares(str(value))
 
     def _compares(self, value: str) -> bool:
-        (bound,) = self.values
-        if not _is_integer(value):
+        bound = next(iter(self.values), "")
+        if not _is_integer(value) or not _is_integer(bound):
             return False
         return int(value) > int(bound) if self.op == ">" else int(value) < int(bound)
 
@@ -75,10 +77,6 @@ class FieldRule:
     def holds(self, obj: Object) -> bool:
         """Return whether an object satisfies it."""
         return (field_text(obj, self.path) == self.value) is self.equal
-
-    def holds_for(self, namespace: str, name: str) -> bool:
-        """Return whether a namespace and name satisfy it; only for rules with `is_by_key`."""
-        return ((name if self.path == _BY_KEY[0] else namespace) == self.value) is self.equal
 
     @property
     def is_by_key(self) -> bool:
@@ -142,6 +140,19 @@ def _listed(tokens: deque[str]) -> frozenset[str]:
             tokens.popleft()
             return frozenset(values)
         _take(tokens, ",", expected="',' or ')'")
+
+
+def selector_rules(selector: Mapping[str, Any] | None) -> tuple[LabelRule, ...]:
+    """Return the rules of a label selector in an object; it must be valid."""
+    exact, expressions = ((selector or {}).get(part) or {} for part in ("matchLabels", "matchExpressions"))
+    rules = (LabelRule(key=key, op="in", values=frozenset({str(value)})) for key, value in exact.items())
+    return (*rules, *map(expression_rule, expressions))
+
+
+def expression_rule(expression: Mapping[str, Any]) -> LabelRule:
+    """Return the rule of an expression of a label or node selector; raise KeyError if there is no such operator."""
+    values = frozenset(map(str, expression.get("values") or ()))
+    return LabelRule(key=str(expression.get("key")), op=_OPERATORS[str(expression.get("operator"))], values=values)
 
 
 def parse_fields(text: str, *, group: str, kind: str, selectable: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import parse_qsl
 
+from paceline.apimachinery.builtin.registry import METRICS_GROUP
 from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission, ServiceAccountAdmission
 from paceline.apiserver.auth.authentication import (
@@ -14,15 +15,16 @@ from paceline.apiserver.auth.authentication import (
     PUBLIC,
     ClientDisconnected,
     StreamAuthorization,
+    finishes_before,
     read_body,
 )
 from paceline.apiserver.auth.authorization import attributes_of, denial_message
-from paceline.apiserver.config import Nodes, Server
+from paceline.apiserver.config import Server
 from paceline.apiserver.crd.lifecycle import CrdReconciler
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
 from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
-from paceline.apiserver.handlers import access_reviews, metrics
+from paceline.apiserver.handlers import access_reviews
 from paceline.apiserver.handlers.access_reviews import request_token
 from paceline.apiserver.handlers.create_update import WriteHandler
 from paceline.apiserver.handlers.delete import DeleteHandler
@@ -32,10 +34,10 @@ from paceline.apiserver.handlers.metrics import MetricsHandler
 from paceline.apiserver.handlers.pod_subresources import PodHandler
 from paceline.apiserver.handlers.proxy import (
     NODE_PREFIX_PARTS,
-    ExecHandler,
-    NodeProxyHandler,
     ProxyHandler,
     is_node_proxy,
+    open_exec,
+    open_node_proxy,
 )
 from paceline.apiserver.handlers.scale import ScaleHandler
 from paceline.apiserver.handlers.watch import EventCache, WatchStream
@@ -73,8 +75,6 @@ SUBRESOURCE = 6
 
 Handler = Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]
 
-__all__ = ["Nodes", "Server", "make_app"]
-
 
 def make_app(server: Server) -> App:
     api = Api(server)
@@ -103,8 +103,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 class Api:
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._sessions, self._proxies = ExecHandler(server), ProxyHandler(server)
-        self._metrics, self._node_proxies = MetricsHandler(server), NodeProxyHandler(server)
+        self._proxies, self._metrics = ProxyHandler(server), MetricsHandler(server)
         self._tracking = FieldTracker(server)
         reads, deletes = ReadHandler(server), DeleteHandler(server)
         admission = Admission(server.kinds, server.store)
@@ -240,7 +239,7 @@ class Api:
         if is_node_proxy(parts):
             target = find_target(self._server.scheme, parts[:NODE_PREFIX_PARTS])
             self._allow(request, "proxy", _verb_of(request, target), target)
-            return self._node_proxies.open(request, target, scope)
+            return open_node_proxy(self._server, request, target, scope)
         if len(parts) <= SUBRESOURCE or parts[0] != "api" or parts[SUBRESOURCE] not in PROXIED:
             return None
         target = find_target(self._server.scheme, parts[:SUBRESOURCE])
@@ -250,8 +249,9 @@ class Api:
             raise status_errors.no_such_path()
         target = replace(target, subresource=subresource)
         self._allow(request, subresource, _verb_of(request, target), target)
-        opener = self._proxies if subresource == "proxy" else self._sessions
-        return opener.open(request, target, scope)
+        if subresource == "proxy":
+            return self._proxies.open(request, target, scope)
+        return open_exec(self._server, request, target, scope)
 
     def _allow(self, request: HttpRequest, route: str, verb: str, target: Target | None = None) -> None:
         if self._server.gate.allows(request.caller, route, verb, target):
@@ -283,7 +283,7 @@ class Api:
             return await subresource(request, target)
         if verb not in target.resource.verbs:
             raise status_errors.method_not_allowed()
-        if target.resource.is_builtin and target.resource.group == metrics.GROUP:
+        if target.resource.is_builtin and target.resource.group == METRICS_GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
             review = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
@@ -325,31 +325,12 @@ async def _serve(stream: Stream, receive: Receive, writer: ResponseWriter, autho
     async def write(chunk: bytes) -> None:
         await writer.send_chunk(stream.content_type, chunk)
 
-    async def run() -> StatusError | PacelineError | ClientStalled | None:
-        try:
-            await stream.run(write)
-        except (StatusError, PacelineError, ClientStalled) as error:
-            return error
-        return None
-
     async def until_gone() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async with asyncio.TaskGroup() as group:
-        running, gone = group.create_task(run()), group.create_task(until_gone())
-        expired = group.create_task(authorization.wait_until_expired()) if authorization.can_expire else gone
-        await asyncio.wait({running, gone, expired}, return_when=asyncio.FIRST_COMPLETED)
-        has_left = gone.done()
-        for task in (running, gone, expired):
-            task.cancel()
-    if running.cancelled():
-        if not has_left:
-            await writer.end()
-        return
-    if (error := running.result()) is not None:
-        raise error
-    await writer.end()
+    if await finishes_before(authorization.run_while_valid(stream.run(write)), until_gone()):
+        await writer.end()
 
 
 async def _cut_off(scope: Scope) -> None:

@@ -1,8 +1,8 @@
 """The components of an API server."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Scheme
@@ -15,11 +15,14 @@ from paceline.apiserver.http_types import Receive, Scope, Send
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import InlineExecutor
-from paceline.apiserver.status_errors import not_found
+from paceline.apiserver.status_errors import not_found, object_modified
 from paceline.effects import Clock, Executor, Ids
+from paceline.errors import Conflict, NotFound
 from paceline.store.store import Store, Stored
 
-# A write that conflicts with a concurrent one is repeated this often; one with a resourceVersion fails at once.
+T = TypeVar("T")
+
+# A write that conflicts with a concurrent one is repeated this often.
 MAX_TRIES = 8
 
 
@@ -69,3 +72,18 @@ class Server:
 
     def read(self, target: Target) -> Object:
         return read(self.find(target).value)
+
+    async def update(self, target: Target, step: Callable[[Stored], Awaitable[T]]) -> T:
+        """Run a step that writes the current object, and again after a concurrent write.
+
+        A write with a resourceVersion of the client fails at once, in the step.
+        """
+        for remaining in reversed(range(MAX_TRIES)):
+            try:
+                return await step(self.find(target))
+            except NotFound as error:
+                raise not_found(target.resource, target.name) from error
+            except Conflict as error:
+                if not remaining:
+                    raise object_modified(target.resource, target.name) from error
+        raise AssertionError("unreachable: the last try returns or raises")

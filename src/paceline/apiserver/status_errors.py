@@ -83,10 +83,11 @@ def access_denied(message: str) -> StatusError:
 
 
 def forbidden(resource: Resource, name: str, reason: str, *, causes: Iterable[Object] = ()) -> StatusError:
-    details = _details(resource, name)
+    details = _details(resource.plural, name, resource.group)
     if listed := list(causes):
         details["causes"] = listed
-    subject = f'{_qualified(resource)} "{name}"' if name else _qualified(resource)
+    qualified = _qualified(resource.plural, resource.group)
+    subject = f'{qualified} "{name}"' if name else qualified
     return _error(403, "Forbidden", f"{subject} is forbidden: {reason}", details)
 
 
@@ -101,7 +102,11 @@ def page_not_found() -> StatusError:
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
-    return _error(404, "NotFound", f'{_qualified(resource)} "{name}" not found', _details(resource, name))
+    return not_found_kind(resource.plural, name, resource.group)
+
+
+def not_found_kind(kind: str, name: str, group: str = "") -> StatusError:
+    return _error(404, "NotFound", f'{_qualified(kind, group)} "{name}" not found', _details(kind, name, group))
 
 
 def method_not_allowed() -> StatusError:
@@ -117,14 +122,14 @@ def request_timeout(message: str) -> StatusError:
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
-    return _error(409, "AlreadyExists", f'{_qualified(resource)} "{name}" already exists', _details(resource, name))
+    message = f'{_qualified(resource.plural, resource.group)} "{name}" already exists'
+    return _error(409, "AlreadyExists", message, _details(resource.plural, name, resource.group))
 
 
 def conflict(kind: str, name: str, reason: str, *, group: str = "") -> StatusError:
     """Return Conflict for an object that is not in the state that the caller expects."""
-    qualified = f"{kind}.{group}" if group else kind
-    details = {"name": name, **({"group": group} if group else {}), "kind": kind}
-    return _error(409, "Conflict", f'Operation cannot be fulfilled on {qualified} "{name}": {reason}', details)
+    message = f'Operation cannot be fulfilled on {_qualified(kind, group)} "{name}": {reason}'
+    return _error(409, "Conflict", message, _details(kind, name, group))
 
 
 def apply_conflict(message: str, causes: Iterable[Object]) -> StatusError:
@@ -155,10 +160,8 @@ def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -
     causes = [_cause(fault) for fault in faults]
     lines = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
     listed = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
-    qualified = f"{kind}.{group}" if group else kind
-    subject = {"name": name, "group": group, "kind": kind}
-    details: Object = {key: value for key, value in subject.items() if value} | {"causes": causes}
-    return _error(422, "Invalid", f'{qualified} "{name}" is invalid: {listed}', details)
+    details = _details(kind, name, group) | {"causes": causes}
+    return _error(422, "Invalid", f'{_qualified(kind, group)} "{name}" is invalid: {listed}', details)
 
 
 def invalid_patch(reason: str) -> StatusError:
@@ -208,10 +211,10 @@ def _shown(value: Any) -> str:
     return json.dumps(f"{str(value)[:_MAX_SHOWN]}…", ensure_ascii=False)
 
 
-def _qualified(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+def _qualified(kind: str, group: str) -> str:
+    return f"{kind}.{group}" if group else kind
 
 
-def _details(resource: Resource, name: str) -> Object:
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
+def _details(kind: str, name: str, group: str) -> Object:
+    details = {"name": name, "group": group, "kind": kind}
     return {key: value for key, value in details.items() if value}

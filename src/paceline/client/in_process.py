@@ -1,8 +1,8 @@
 """A cluster in the same process: requests go straight into the server's ASGI app, bytes and all."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -206,12 +206,10 @@ class AgentSocket:
         parts = (quote(part, safe="") for part in (namespace, name_of(pod), container))
         parameters = {name: value for name, value in query.items() if name != "container"}
         request = stream("/".join(("/containerLogs", *parts)), parameters)
-        try:
+        with self._reaching():
             async with aclosing(self._transport.stream(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-        except Unreachable as error:
-            raise self._absent(error) from error
 
     async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request on, or a WebSocket that has arrived, to the path that the scope names."""
@@ -224,26 +222,24 @@ class AgentSocket:
             protocols=tuple(scope.get("subprotocols") or ()),
         )
         relay = join if scope["type"] == "websocket" else pass_on
-        try:
+        with self._reaching():
             await relay(Address(socket=self._path), passing, receive, send)
-        except Unreachable as error:
-            raise self._absent(error) from error
 
     async def stats(self) -> Object:
         """Read what the node and its pods use."""
-        try:
+        with self._reaching():
             return read_object(await self._transport.send(Request(method="GET", path="/stats/summary")))
-        except Unreachable as error:
-            raise self._absent(error) from error
 
-    def _absent(self, error: Unreachable) -> ServiceUnavailable:
-        if isinstance(error.__cause__, Broken):
-            return ServiceUnavailable(
-                "the node agent broke off its answer; if it does so again, the cluster's log says why"
-            )
-        return ServiceUnavailable(
-            f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it"
-        )
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Say what an agent that cannot be reached means for the caller."""
+        try:
+            yield
+        except Unreachable as error:
+            message = f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it"
+            if isinstance(error.__cause__, Broken):
+                message = "the node agent broke off its answer; if it does so again, the cluster's log says why"
+            raise ServiceUnavailable(message) from error
 
     async def close(self) -> None:
         """Hang up all connections."""

@@ -6,7 +6,6 @@ import socket
 import ssl
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -42,12 +41,7 @@ class DirectCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

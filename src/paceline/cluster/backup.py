@@ -74,7 +74,7 @@ def accept_loss(settings: Settings, clock: Clock) -> AcceptedLoss | None:
         marked = read_mark(settings.mark).revision
         if not settings.store.exists():
             return _begin_anew(settings, marked, clock) if marked else None
-        log = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+        log = MarkedLog(settings.store, mark=settings.mark)
         try:
             with closing(log):
                 log.open()

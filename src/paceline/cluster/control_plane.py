@@ -14,9 +14,10 @@ from zlib import crc32
 import uvloop
 
 from paceline.apiserver.activity import ActivityTracker
-from paceline.apiserver.app import Nodes, Server, make_app
+from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.http_types import App
 from paceline.client.in_process import IN_PROCESS, AgentSocket, LocalCluster
 from paceline.cluster.agent_supervisor import keep_agent
@@ -40,7 +41,6 @@ from paceline.host.shim_processes import raise_open_files
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK, Settings
 from paceline.store.high_water_mark import MarkedLog
-from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ async def run_cluster(
     sock = _api_socket(settings)
     port = sock.getsockname()[1]
     keys = _prepare(settings, world, port)
-    marked = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    marked = MarkedLog(settings.store, mark=settings.mark)
     store = Store(marked, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)

@@ -1,13 +1,13 @@
 """Empties namespaces that are being deleted, and creates the default objects of every namespace."""
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Object, is_deleting, key_of, name_of, namespace_of, uid_of
 from paceline.client.informer import Informer, running
 from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, NAMESPACES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
+from paceline.controllers.gc.metadata_informers import ask_kinds
 from paceline.effects import Random
 from paceline.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
@@ -15,7 +15,6 @@ from paceline.errors import AlreadyExists, Conflict, Forbidden, NotFound
 FINALIZER = "kubernetes"
 # Pods take time to terminate; check again after this time.
 RECHECK_SECONDS = 0.5
-_NEEDED = frozenset({"delete", "list"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,8 +42,8 @@ class Namespaces:
         if namespace is None or not _is_terminating(namespace):
             return
         remaining = 0
-        for where in await self._kinds():
-            remaining += await self._empty(where, name)
+        for where in (await ask_kinds(self.cluster)).able("delete", "list"):
+            remaining += await self._empty(where, name) if where.namespaced else 0
         if remaining:
             self.queue.add_after(name, RECHECK_SECONDS)
             return
@@ -74,31 +73,6 @@ class Namespaces:
         except (NotFound, Conflict):
             # Deleted or changed meanwhile; the next pass sees it.
             return
-
-    async def _kinds(self) -> tuple[Collection, ...]:
-        """Return all namespaced kinds, custom resources included."""
-        groups = (await self._get_json("/apis"))["groups"]
-        versions = [
-            ("", "v1"),
-            *((group_entry["name"], group_entry["preferredVersion"]["version"]) for group_entry in groups),
-        ]
-        collections: list[Collection] = []
-        for group, version in versions:
-            path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-            try:
-                listed = (await self._get_json(path))["resources"]
-            except NotFound:
-                continue
-            collections.extend(
-                Collection(group=group, version=version, plural=resource["name"])
-                for resource in listed
-                if resource["namespaced"] and "/" not in resource["name"] and set(resource["verbs"]) >= _NEEDED
-            )
-        return tuple(collections)
-
-    async def _get_json(self, path: str) -> Object:
-        answer: Object = json.loads(b"".join([part async for part in self.cluster.stream(path, {})]))
-        return answer
 
     def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
         if new is not None and _is_terminating(new):

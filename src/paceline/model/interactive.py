@@ -1,15 +1,14 @@
 """The intermediate form of a TensorBoard or Notebook: one pod, and the URL path of its pages."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
-from paceline.apimachinery.untrusted import untrusted
-from paceline.model.condition import Fact
+from paceline.model.condition import Condition, ConditionedStatus, conditions_of
+from paceline.model.wire_object import ALWAYS, MICRO, WireForm, phase_or
 
 # Prefix of the Service name, by the plural of the kind.
 SHORT = {"tensorboards": "tb", "notebooks": "nb"}
@@ -126,102 +125,6 @@ class Trait(StrEnum):
     SUSPENDED = "Suspended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceCondition(Fact):
-    """A condition of a TensorBoard or Notebook."""
-
-    condition_types: ClassVar[type[StrEnum]] = Trait
-
-    type: Trait
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceStatus:
-    """The state between two reconciliations."""
-
-    phase: ServicePhase = ServicePhase.INITIALIZING
-    observed_generation: int = 0
-    # The path of its URL.
-    url: str = ""
-    # Address outside the cluster, which needs no token; empty if it is only reachable by the path.
-    address: str = ""
-    # The Secret with its access token.
-    secret: str = ""
-    # Name, uid and phase of the pod.
-    pod: tuple[str, str, str] | None = None
-    conditions: tuple[ServiceCondition, ...] = ()
-    # Why it is not running yet.
-    waiting: str = ""
-    # When it was last used, to the minute.
-    last_activity: datetime | None = None
-    # No pod is created before this time: the back-off after a failure.
-    start_after: datetime | None = None
-    # When it was suspended, exactly: the condition's time is rounded to the second.
-    suspended_at: datetime | None = None
-
-    def condition(self, kind: Trait) -> ServiceCondition | None:
-        """Return the condition of a type, or None."""
-        return next((condition for condition in self.conditions if condition.type is kind), None)
-
-    def but(self, **changes: Any) -> Self:
-        """Return a copy of the status with some fields changed."""
-        return replace(self, **changes)
-
-    def put(self, new: ServiceCondition) -> Self:
-        """Return the status with a condition set; its transition time is kept if its status is the same."""
-        old = self.condition(new.type)
-        condition = replace(new, since=old.since) if old is not None and old.status is new.status else new
-        by_type = {existing.type: existing for existing in (*self.conditions, condition)}
-        return replace(self, conditions=tuple(by_type[kind] for kind in Trait if kind in by_type))
-
-    def to_wire(self) -> dict[str, Any]:
-        """Return the wire form; empty fields are omitted, so that a reader can test for their presence."""
-        optional: dict[str, Any] = {
-            "url": self.url,
-            "address": self.address,
-            "tokenSecret": self.secret,
-            "pod": _pod(self.pod) if self.pod else None,
-            "waiting": self.waiting,
-            "lastActivity": self.last_activity and to_wire(self.last_activity),
-            "startAfter": self.start_after and to_wire_micro(self.start_after),
-            "suspendedAt": self.suspended_at and to_wire_micro(self.suspended_at),
-        }
-        return {
-            "phase": self.phase.value,
-            "observedGeneration": self.observed_generation,
-            "conditions": [condition.to_wire() for condition in self.conditions],
-            **{key: value for key, value in optional.items() if value},
-        }
-
-    @classmethod
-    @untrusted
-    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Return the decoded status; an object without one gets the initial status."""
-        phase = wire.get("phase")
-        return cls(
-            phase=ServicePhase(phase) if phase in _PHASES else ServicePhase.INITIALIZING,
-            observed_generation=int(wire.get("observedGeneration") or 0),
-            url=str(wire.get("url") or ""),
-            address=str(wire.get("address") or ""),
-            secret=str(wire.get("tokenSecret") or ""),
-            pod=_read_pod(wire.get("pod") or {}),
-            conditions=_conditions(wire.get("conditions") or ()),
-            waiting=str(wire.get("waiting") or ""),
-            last_activity=from_wire(wire["lastActivity"]) if wire.get("lastActivity") else None,
-            start_after=from_wire(wire["startAfter"]) if wire.get("startAfter") else None,
-            suspended_at=from_wire(wire["suspendedAt"]) if wire.get("suspendedAt") else None,
-        )
-
-
-_PHASES = frozenset(phase.value for phase in ServicePhase)
-_TRAITS = frozenset(trait.value for trait in Trait)
-
-
-def _pod(pod: tuple[str, str, str]) -> dict[str, Any]:
-    name, uid, phase = pod
-    return {"reference": {"name": name, "uid": uid}, "phase": phase}
-
-
 def _read_pod(wire: Mapping[str, Any]) -> tuple[str, str, str] | None:
     reference = wire.get("reference") or {}
     if not reference.get("name"):
@@ -229,6 +132,33 @@ def _read_pod(wire: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return str(reference["name"]), str(reference.get("uid") or ""), str(wire.get("phase") or "")
 
 
-def _conditions(wire: Iterable[Mapping[str, Any]]) -> tuple[ServiceCondition, ...]:
-    # Ignore the conditions of other controllers.
-    return tuple(ServiceCondition.from_wire(condition) for condition in wire if condition.get("type") in _TRAITS)
+def _write_pod(pod: tuple[str, str, str]) -> dict[str, Any]:
+    name, uid, phase = pod
+    return {"reference": {"name": name, "uid": uid}, "phase": phase}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStatus(ConditionedStatus):
+    """The state between two reconciliations."""
+
+    condition_types: ClassVar[type[StrEnum]] = Trait
+
+    phase: Annotated[ServicePhase, phase_or(ServicePhase.INITIALIZING)] = ServicePhase.INITIALIZING
+    observed_generation: Annotated[int, ALWAYS] = 0
+    # The path of its URL.
+    url: str = ""
+    # Address outside the cluster, which needs no token; empty if it is only reachable by the path.
+    address: str = ""
+    # The Secret with its access token.
+    secret: Annotated[str, WireForm(key="tokenSecret")] = ""
+    # Name, uid and phase of the pod.
+    pod: Annotated[tuple[str, str, str] | None, WireForm(read=_read_pod, write=_write_pod)] = None
+    conditions: Annotated[tuple[Condition, ...], conditions_of(Trait)] = ()
+    # Why it is not running yet.
+    waiting: str = ""
+    # When it was last used, to the minute.
+    last_activity: datetime | None = None
+    # No pod is created before this time: the back-off after a failure.
+    start_after: Annotated[datetime | None, MICRO] = None
+    # When it was suspended, exactly: the condition's time is rounded to the second.
+    suspended_at: Annotated[datetime | None, MICRO] = None

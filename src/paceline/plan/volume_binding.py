@@ -6,7 +6,6 @@ The words are those of Kubernetes' own controller, because people search for the
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from paceline.apimachinery.builtin.storage_annotations import (
     BIND_COMPLETED,
@@ -17,7 +16,7 @@ from paceline.apimachinery.builtin.storage_annotations import (
 )
 from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, key_of, labels_of, name_of, uid_of
 from paceline.apimachinery.quantity import parse
-from paceline.apimachinery.selector import LabelRule, matches
+from paceline.apimachinery.selector import matches, selector_rules
 from paceline.model import reasons
 from paceline.plan.job.plan import EventDraft
 
@@ -28,7 +27,6 @@ MISBOUND = "Two claims are bound to the same volume, this one is bound incorrect
 LATE_BINDING = "WaitForFirstConsumer"
 # The number of volumes that a message explains.
 MOST_NAMED = 3
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +125,7 @@ def objection(claim: Object, volume: Object) -> str:
     phase = (volume.get("status") or {}).get("phase")
     if phase != "Available":
         return f"is {phase or 'not looked at yet'}"
-    if not matches(_rules(claim["spec"].get("selector")), labels_of(volume)):
+    if not matches(selector_rules(claim["spec"].get("selector")), labels_of(volume)):
         return "labels do not match the selector"
     return ""
 
@@ -252,21 +250,3 @@ def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
     if policy == "Delete" and (fault := removal_fault(volume, root)):
         return VolumePlan(phase="Failed", reason=reasons.VOLUME_FAILED_DELETE, message=fault)
     return VolumePlan(phase="Released")
-
-
-def _rules(selector: Mapping[str, Any] | None) -> tuple[LabelRule, ...]:
-    """Return the selector of a claim."""
-    requirements = selector or {}
-    exact = [
-        LabelRule(key=key, op="in", values=frozenset({str(value)}))
-        for key, value in (requirements.get("matchLabels") or {}).items()
-    ]
-    others = [
-        LabelRule(
-            key=expression["key"],
-            op=_OPERATORS[expression["operator"]],
-            values=frozenset(expression.get("values") or ()),
-        )
-        for expression in requirements.get("matchExpressions") or ()
-    ]
-    return (*exact, *others)

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from paceline.effects import Executor
-from paceline.errors import (
-    AlreadyExists,
-    BadRequest,
-    Conflict,
-    HostError,
-    NotFound,
-    PacelineError,
-    ServiceUnavailable,
-)
+from paceline.errors import AlreadyExists, BadRequest, Conflict, HostError, NotFound, PacelineError, ServiceUnavailable
 from paceline.store.backend import DiskFull, Index, Log, Op, Record, Stored, StoreLimits, stored
 from paceline.store.watch_hub import TICKS, WatchHub
 

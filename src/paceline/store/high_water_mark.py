@@ -6,12 +6,12 @@ looks like a new one. The mark records the last acknowledged revision.
 
 import contextlib
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import HostError
-from paceline.store.backend import Log, Record
+from paceline.store.backend import Record
+from paceline.store.sqlite import SqliteLog
 from paceline.store.sqlite_schema import RESTORE
 
 DIGITS = 20
@@ -43,12 +43,11 @@ def write_mark(fd: int, mark: HighWaterMark) -> None:
     os.pwrite(fd, f"{mark.revision:0{DIGITS}} {mark.trail}\n".encode(), 0)
 
 
-class MarkedLog:
+class MarkedLog(SqliteLog):
     """A log that refuses to open if it is behind its mark."""
 
-    def __init__(self, log: Log, *, store: Path, mark: Path) -> None:
-        self._log = log
-        self._store = store
+    def __init__(self, store: Path, *, mark: Path) -> None:
+        super().__init__(store)
         self._mark = mark
         self._fd = -1
 
@@ -60,16 +59,16 @@ class MarkedLog:
             marked = read_mark(self._mark)
         except OSError as error:
             raise HostError(f"{self._mark} cannot be written: {error.strerror}") from error
-        if marked.revision and not self._store.exists():
+        if marked.revision and not self._path.exists():
             discard_hint = (
                 "`paceline up --discard-damaged-state` begins with an empty cluster, which ends the jobs that still run"
             )
-            raise HostError(f"{self._store} is gone; mount its disk again, or {RESTORE}; {discard_hint}")
-        last = self._log.open()
+            raise HostError(f"{self._path} is gone; mount its disk again, or {RESTORE}; {discard_hint}")
+        last = super().open()
         if lost := self._lost(marked, last):
-            self._log.close()
+            super().close()
             discard_hint = "`paceline up --discard-damaged-state` goes on without what is lost"
-            raise HostError(f"{self._store} has lost writes: {lost}; {RESTORE}; {discard_hint}")
+            raise HostError(f"{self._path} has lost writes: {lost}; {RESTORE}; {discard_hint}")
         self._write(last)
         return last
 
@@ -77,39 +76,19 @@ class MarkedLog:
         """Return how the store differs from the acknowledged one, or ""."""
         if last < marked.revision:
             return f"it ends at revision {last}, but {marked.revision} was acknowledged"
-        trail = self._log.trail(marked.revision)
+        trail = self.trail(marked.revision)
         if trail and marked.trail and trail != marked.trail:
             return f"up to revision {marked.revision} it is not what was acknowledged, but another file's history"
         return ""
 
-    def current(self) -> Iterable[Record]:
-        return self._log.current()
-
-    def since(self, revision: int) -> Iterable[Record]:
-        return self._log.since(revision)
-
-    def compacted(self) -> int:
-        return self._log.compacted()
-
-    def trail(self, revision: int) -> str:
-        return self._log.trail(revision)
-
     def append(self, batch: tuple[Record, ...]) -> None:
         """Store a batch durably, then move the mark."""
-        self._log.append(batch)
+        super().append(batch)
         self._write(batch[-1].revision)
 
-    def compact(self, revision: int) -> None:
-        self._log.compact(revision)
-
-    def release_reserve(self) -> bool:
-        return self._log.release_reserve()
-
-    def restore_reserve(self) -> bool:
-        return self._log.restore_reserve()
-
     def close(self) -> None:
-        self._log.close()
+        """Close and unlock the log."""
+        super().close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -118,4 +97,4 @@ class MarkedLog:
         # The mark may lag behind: it is not synced, which would cost as much as the batch, and an error does not fail
         # the batch, which is durable already.
         with contextlib.suppress(OSError):
-            write_mark(self._fd, HighWaterMark(revision=revision, trail=self._log.trail(revision)))
+            write_mark(self._fd, HighWaterMark(revision=revision, trail=self.trail(revision)))

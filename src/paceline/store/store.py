@@ -1,25 +1,14 @@
 """The store: durable writes with optimistic locking, reads from memory, and watches."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from paceline.effects import Executor
 from paceline.errors import HostError
-from paceline.store.backend import DEFAULTS, Index, Log, Op, Record, Stored, StoreLimits
+from paceline.store.backend import DEFAULTS, Index, Log, Op, Stored, StoreLimits
 from paceline.store.group_commit import Render, Writer
 from paceline.store.watch_hub import Watch, WatchHub
 
 __all__ = ["Render", "Store", "Stored"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """The content of a log when it was opened."""
-
-    revision: int
-    compacted: int
-    current: tuple[Record, ...]
-    history: tuple[Record, ...]
 
 
 class Store:
@@ -37,27 +26,20 @@ class Store:
 
     async def open(self) -> None:
         """Lock and load the log; raise HostError if that is not possible."""
-        loaded = await self._blocking.run(self._load)
-        # A record that is both current and in the history is kept in memory once.
-        same = {record.revision: record for record in loaded.current}
-        history = (same.get(record.revision, record) for record in loaded.history)
-        self._state.load(loaded.current)
-        self._feed.load(history, floor=loaded.compacted, revision=loaded.revision)
-        self._writer.begin(loaded.compacted)
+        await self._blocking.run(self._load)
 
-    def _load(self) -> Loaded:
+    def _load(self) -> None:
         with ExitStack() as undo:
             revision = self._log.open()
             undo.callback(self._log.close)
-            compacted = self._log.compacted()
-            loaded = Loaded(
-                revision=revision,
-                compacted=compacted,
-                current=tuple(self._log.current()),
-                history=tuple(self._log.since(compacted)),
-            )
+            compacted, current = self._log.compacted(), tuple(self._log.current())
+            # A record that is both current and in the history is kept in memory once.
+            same = {record.revision: record for record in current}
+            history = tuple(same.get(record.revision, record) for record in self._log.since(compacted))
             undo.pop_all()
-        return loaded
+        self._state.load(current)
+        self._feed.load(history, floor=compacted, revision=revision)
+        self._writer.begin(compacted)
 
     async def run(self) -> None:
         """Process writes until cancelled; those that are then still queued fail with ServiceUnavailable."""

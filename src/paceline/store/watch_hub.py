@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import Self
 
 from paceline.errors import Expired, ServiceUnavailable
@@ -103,12 +102,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def push(self, record: Record) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.apimachinery.fields.apply import LAST_APPLIED, AppliedConfig, ApplyConflict, apply, note_last_applied
-from paceline.apimachinery.fields.fieldset import decode, encode
+from paceline.apimachinery.fields.fieldset import decode, encode, field_step
 from paceline.apimachinery.fields.managed_fields import (
     APPLY,
     MAX_WRITERS,
@@ -22,7 +22,7 @@ from paceline.apimachinery.fields.managed_fields import (
     updated,
 )
 from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, merged, owned_fields, paths_of, whole
-from paceline.apimachinery.fields.typed import Types, faults
+from paceline.apimachinery.fields.typed import Structure, Types, faults, step_to
 
 TEXT = {"type": "string"}
 SCHEMA = {
@@ -220,7 +220,27 @@ def test_entries_of_plain_writes_are_what_was_written_last(first, second):
 def test_what_is_said_is_owned_path_by_path(spec):
     said = thing(**spec)
 
-    assert listed(owned_fields(KNOWN, said)) == listed(encode(paths_of(KNOWN, said)))
+    assert listed(owned_fields(KNOWN, said)) == listed(encode(defined_paths(KNOWN, said)))
+    assert paths_of(KNOWN, said) == set(defined_paths(KNOWN, said))
+
+
+def defined_paths(value_type, value, path=()):
+    """The paths that an applied value owns, by definition: every leaf, every item, and every field of a free map."""
+    structure = value_type.structure_of(value)
+    if structure is Structure.MAP and isinstance(value, dict | None):
+        for name, inner in (value or {}).items():
+            here = (*path, field_step(name))
+            if isinstance(inner, dict | list):
+                yield from defined_paths(value_type.below(name), inner, here)
+            if not isinstance(inner, dict | list) or inner == {} or name not in value_type.fields:
+                yield here
+    elif structure in (Structure.LIST_MAP, Structure.SET) and isinstance(value, list | None):
+        for item in value or ():
+            here = (*path, step_to(value_type, item))
+            yield from defined_paths(value_type.items, item, here)
+            yield here
+    else:
+        yield path
 
 
 def listed(fields):

@@ -148,7 +148,7 @@ def test_a_version_that_is_stored_cannot_be_left_out():
 
 
 def test_a_good_definition_has_no_faults():
-    assert faults(stored(), lambda _plural, _namespace: ()) == ()
+    assert tuple(faults(stored(), lambda _plural, _namespace: ())) == ()
 
 
 def test_a_part_that_versions_have_in_common_is_told_once():

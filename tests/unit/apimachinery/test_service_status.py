@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.interactive import ServiceCondition, ServicePhase, ServiceStatus, Trait
+from paceline.model.condition import Condition
+from paceline.model.interactive import ServicePhase, ServiceStatus, Trait
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
-READY = ServiceCondition(type=Trait.READY, status=True, reason="-", message="it answers", since=NOW)
+READY = Condition(type=Trait.READY, status=True, reason="-", message="it answers", since=NOW)
 FULL = ServiceStatus(
     phase=ServicePhase.RUNNING,
     observed_generation=2,
@@ -42,5 +43,5 @@ def test_what_others_wrote_is_not_stumbled_over():
 def test_a_condition_keeps_its_moment_while_it_says_the_same():
     later = NOW + timedelta(hours=1)
     for status, since in ((True, NOW), (False, later)):
-        new = ServiceCondition(type=Trait.READY, status=status, reason="other", since=later)
-        assert FULL.put(new).condition(Trait.READY).since == since
+        new = FULL.put(Trait.READY, later, holds=status, reason="other")
+        assert new.condition(Trait.READY).since == since

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from paceline.model.condition import Condition
 from paceline.model.gang import ReplicaId
-from paceline.model.job_status import Condition, ConditionType, Failure, JobStatus, Phase
+from paceline.model.job_status import ConditionType, Failure, JobStatus, Phase
 from paceline.model.replica_record import ContainerState, ReplicaPhase, ReplicaRecord
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)

@@ -7,7 +7,6 @@ import pytest
 from paceline.errors import HostError
 from paceline.store.backend import Op, Record
 from paceline.store.high_water_mark import MarkedLog, read_mark
-from paceline.store.sqlite import SqliteLog
 
 
 def record(revision):
@@ -20,7 +19,7 @@ def marked(tmp_path):
 
     def make():
         store = tmp_path / "objects.db"
-        return MarkedLog(SqliteLog(store), store=store, mark=tmp_path / "revision")
+        return MarkedLog(store, mark=tmp_path / "revision")
 
     return make
 

@@ -13,7 +13,6 @@ from paceline.settings import Settings
 from paceline.store.backend import Op, Record
 from paceline.store.backup import Contents
 from paceline.store.high_water_mark import MarkedLog, read_mark
-from paceline.store.sqlite import SqliteLog
 
 CLOCK = RealClock()
 
@@ -26,7 +25,7 @@ def settings(tmp_path):
 
 
 def opened(settings):
-    log = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    log = MarkedLog(settings.store, mark=settings.mark)
     log.open()
     return closing(log)
 

@@ -7,9 +7,8 @@ import pytest
 from paceline.model.gang import Member
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.model.replica_record import ContainerState
-from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, places, pod, seen, then
+from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, attempt_of, gang, places, pod, seen, then
 
 A, B = places(2)
 

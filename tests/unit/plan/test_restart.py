@@ -8,10 +8,10 @@ import pytest
 from paceline.model.gang import Member, ReplicaId, RestartPolicy
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ContainerState
-from paceline.plan.job.attempts import attempt_of, current_attempts
+from paceline.plan.job.attempts import current_attempts
 from paceline.plan.job.decide import decide
 from paceline.plan.job.restart_policy import backoff_after, evaluate
-from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
+from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, attempt_of, gang, places, pod, seen, then
 
 A, B = places(2)
 

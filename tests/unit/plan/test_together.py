@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from paceline.model.job_status import JobStatus, Phase
-from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, numbers, obeyed, places, seen, then
+from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, attempt_of, gang, numbers, obeyed, places, seen, then
 
 A, B, C = places(3)
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}

@@ -6,10 +6,9 @@ import pytest
 
 from paceline.model.job_status import Phase
 from paceline.model.replica_record import ContainerState
-from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
 from tests.unit.kinds.manifests import gang_of, generic, replica, tensorflow, trainer
-from tests.unit.plan.worlds import NOW, after, obeyed, places, pod, seen, then
+from tests.unit.plan.worlds import NOW, after, attempt_of, obeyed, places, pod, seen, then
 
 A, B, E = places(2, 1, roles=("worker", "evaluator"))
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}

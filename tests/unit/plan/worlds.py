@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus
 from paceline.model.replica_record import ContainerState, ReplicaPhase
-from paceline.plan.job.attempts import ReplicaAttempt, attempt_of
+from paceline.plan.job.attempts import ReplicaAttempt
 from paceline.plan.job.reporting import with_tasks
 from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
 
@@ -42,6 +42,10 @@ def gang(workers=2, *, restart="OnFailure", scope=GANG, **rules):
         scope=scope,
         **{"success": ((crew[0],),), "failure": tuple((place,) for place in deciding), **rules},
     )
+
+
+def attempt_of(status, place):
+    return next((record.attempt for record in status.replicas if record.place == place), 0)
 
 
 def pod(place, phase, *, attempt=0, **more):

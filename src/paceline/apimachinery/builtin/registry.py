@@ -105,7 +105,7 @@ def _resource(path: str, described: Mapping[str, Any]) -> Resource:
         is_builtin=True,
         columns=columns,
         cells=cells,
-        check=CHECKS.get((group, kind), no_faults),
+        check=(lambda obj, _lookup: rule(obj)) if (rule := CHECKS.get((group, kind))) else no_faults,
         check_change=CHANGES.get((group, kind), no_change_faults),
         default=DEFAULTS.get((group, kind), no_defaults),
     )

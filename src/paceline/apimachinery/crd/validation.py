@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from paceline.apimachinery.builtin.validation.values import choice_faults, name_faults
 from paceline.apimachinery.crd.crd import ESTABLISHED, schema_of, unenforced, versions_of
 from paceline.apimachinery.crd.structural_schema import schema_faults
-from paceline.apimachinery.field_errors import FieldFault, duplicate, forbidden, invalid, required, unsupported
+from paceline.apimachinery.field_errors import FieldFault, duplicate, forbidden, invalid, required
 from paceline.apimachinery.meta import Object, annotations_of, has_condition, is_deleting, name_of
 from paceline.apimachinery.name_validation import service_problem, subdomain_problem
 from paceline.apimachinery.scheme import Column, Lookup, Resource
@@ -55,12 +56,9 @@ def default(obj: Object) -> None:
     obj["status"] = status
 
 
-def faults(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Return the faults of a definition."""
-    return tuple(_faults(obj, obj.get("spec") or {}))
-
-
-def _faults(obj: Object, spec: Mapping[str, Any]) -> Iterator[Fault]:
+def faults(obj: Object, _lookup: Lookup) -> Iterator[Fault]:
+    """Yield the faults of a definition."""
+    spec = obj.get("spec") or {}
     yield from _name_faults(obj, spec)
     yield from _version_faults(spec)
     yield from _names_faults(spec.get("names") or {})
@@ -70,12 +68,10 @@ def _faults(obj: Object, spec: Mapping[str, Any]) -> Iterator[Fault]:
         yield invalid("spec.preserveUnknownFields", value=True, hint=hint)
 
 
-def change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
-    """Return the faults of an update of a definition."""
-    return () if is_deleting(new) else tuple(_change_faults(new, old))
-
-
-def _change_faults(new: Object, old: Object) -> Iterator[Fault]:
+def change_faults(new: Object, old: Object) -> Iterator[Fault]:
+    """Yield the faults of an update of a definition."""
+    if is_deleting(new):
+        return
     immutable = [("group",), ("names", "plural")]
     if has_condition(old, ESTABLISHED):
         immutable += [("scope",), ("names", "kind")]
@@ -98,18 +94,16 @@ def _name_faults(obj: Object, spec: Mapping[str, Any]) -> Iterator[Fault]:
     is_new = not (obj.get("status") or {}).get("conditions")
     if is_new and (name := name_of(obj)) and name != f"{plural}.{group}":
         yield invalid("metadata.name", name, f"must be spec.names.plural and spec.group: {plural}.{group}")
-    if not group:
-        yield required("spec.group")
-    elif problem := subdomain_problem(group):
-        yield invalid("spec.group", group, problem)
-    elif "." not in group:
-        yield invalid("spec.group", group, "should be a domain with at least one dot")
+    yield from name_faults(group, "spec.group", _group_problem)
     if not scope:
         yield required("spec.scope")
-    elif scope not in {"Cluster", "Namespaced"}:
-        yield unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
+    yield from choice_faults(scope, ("Cluster", "Namespaced"), "spec.scope")
     if f".{group}".endswith(_PROTECTED) and not annotations_of(obj).get(_APPROVED):
         yield required(f"metadata.annotations[{_APPROVED}]", "must be set for groups of Kubernetes")
+
+
+def _group_problem(group: str) -> str:
+    return subdomain_problem(group) or ("" if "." in group else "should be a domain with at least one dot")
 
 
 def _version_faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
@@ -222,11 +216,8 @@ _PARTS = {
 
 def _names_faults(names: Mapping[str, Any]) -> Iterator[Fault]:
     for field in ("plural", "singular", "kind", "listKind"):
-        name, path = str(names.get(field) or ""), f"spec.names.{field}"
-        if not name:
-            yield required(path)
-        elif problem := service_problem(name.lower() if field in {"kind", "listKind"} else name):
-            yield invalid(path, name, problem)
+        rule = _kind_problem if field in {"kind", "listKind"} else service_problem
+        yield from name_faults(str(names.get(field) or ""), f"spec.names.{field}", rule)
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
             if problem := service_problem(str(name)):
@@ -235,10 +226,13 @@ def _names_faults(names: Mapping[str, Any]) -> Iterator[Fault]:
         yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
+def _kind_problem(kind: str) -> str:
+    return service_problem(kind.lower())
+
+
 def _conversion_faults(conversion: Mapping[str, Any]) -> Iterator[Fault]:
     strategy = conversion.get("strategy")
     if strategy == "Webhook":
         hint = "this cluster calls no webhooks; use None, which changes apiVersion only"
         yield forbidden("spec.conversion.strategy", hint)
-    elif strategy not in {None, "", "None"}:
-        yield unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    yield from choice_faults(strategy, ("None", "Webhook"), "spec.conversion.strategy")

@@ -87,9 +87,7 @@ def _apply(
     managed = {**managed, identity: entry_of_author}
     if last is not None and not covers(applied_fields, last.fields):
         # A map that is applied as empty stays, although its fields are removed.
-        pruned = _pruned(
-            value_type, new, managed, last=decode(last.fields), applied=frozenset(paths_of(value_type, config.obj))
-        )
+        pruned = _pruned(value_type, new, managed, last=decode(last.fields), applied=paths_of(value_type, config.obj))
         new = merged(value_type, pruned, config.obj)
     comparison = compare(value_type, live_value, new).without(config.ignored)
     changed = (*comparison.modified, *comparison.added)
@@ -154,9 +152,7 @@ def _applied_before(value_type: Type, live: Object) -> Paths:
         if not isinstance(last_applied, dict):
             return frozenset()
         differs = compare(value_type, last_applied, without_entries(live))
-        return frozenset(paths_of(value_type, last_applied)).difference(
-            differs.added, differs.modified, differs.removed
-        )
+        return paths_of(value_type, last_applied).difference(differs.added, differs.modified, differs.removed)
     except (orjson.JSONDecodeError, BadRequest):
         return frozenset()
 

@@ -102,6 +102,11 @@ def _decoded(fields: Fields, path: Path) -> Iterable[Path]:
             yield (*path, step)
 
 
+def union(sets: Iterable[Fields]) -> Fields:
+    """Return the union of field sets."""
+    return encode(frozenset().union(*map(decode, sets)))
+
+
 def read(fields: Any) -> Fields:
     """Return a nested form that a client sent, normalized; raise BadRequest if it is invalid."""
     if not isinstance(fields, dict):

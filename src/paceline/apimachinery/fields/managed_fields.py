@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from paceline.apimachinery.fields.fieldset import SELF, Fields, Path, decode, encode, minus, minus_all, plus, read
+from paceline.apimachinery.fields.fieldset import SELF, Fields, Path, encode, minus, minus_all, plus, read, union
 from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, whole
 from paceline.apimachinery.fields.typed import Type
 from paceline.apimachinery.meta import Object
@@ -205,14 +205,9 @@ def capped(managed: Managed) -> Managed:
             del entries[entry.author.identity]
         if bucket.identity in entries:
             group.append(entries.pop(bucket.identity))
-        fields = union(*(entry.fields for entry in group))
+        fields = union(entry.fields for entry in group)
         entries[bucket.identity] = Entry(author=bucket, time=group[-1].time, fields=fields)
     return entries
-
-
-def union(*sets: Fields) -> Fields:
-    """Return the union of field sets."""
-    return encode(frozenset().union(*map(decode, sets)))
 
 
 def without_entries(obj: Object) -> Object:

@@ -1,11 +1,20 @@
 """Operations on typed values: compare, list the fields, merge, and remove fields (structured-merge-diff)."""
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.apimachinery.fields.fieldset import SELF, Fields, Path, encode, field_step, in_order, is_below
+from paceline.apimachinery.fields.fieldset import (
+    SELF,
+    Fields,
+    Path,
+    Paths,
+    decode,
+    field_step,
+    in_order,
+    is_below,
+    union,
+)
 from paceline.apimachinery.fields.typed import ATOMIC, DEDUCED, Structure, Type, step_to
 
 
@@ -148,38 +157,20 @@ def owned_fields(value_type: Type, value: Any) -> Fields | None:
                 fields["f:" + name] = {SELF: {}, **below} if below and not is_named else below or {}
         return fields or None
     for step, items in _by_step(value_type, value or ()).items():
+        inner = value_type.items or ATOMIC
+        # Items with the same key cannot be distinguished, and are owned together.
         below = (
-            owned_fields(value_type.items or ATOMIC, items[0])
-            if len(items) == 1
-            else _owned_by_duplicates(value_type, items)
+            union(owned_fields(inner, item) or {} for item in items)
+            if len(items) > 1
+            else owned_fields(inner, items[0])
         )
         fields[step] = {SELF: {}, **below} if below else {}
     return in_order(fields) if fields else None
 
 
-def _owned_by_duplicates(value_type: Type, items: list[Any]) -> Fields:
-    return encode(path for item in items for path in paths_of(value_type.items or ATOMIC, item) if path)
-
-
-def paths_of(value_type: Type, value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths that an applied value owns."""
-    structure = value_type.structure_of(value)
-    if structure is Structure.ATOMIC or not _is_fit(structure, value):
-        yield path
-    elif structure is Structure.MAP:
-        for name, inner in (value or {}).items():
-            here = (*path, field_step(name))
-            if not isinstance(inner, (dict, list)):
-                yield here
-                continue
-            yield from paths_of(value_type.below(name), inner, here)
-            if inner == {} or name not in value_type.fields:
-                yield here
-    else:
-        for item in value or ():
-            here = (*path, step_to(value_type, item))
-            yield from paths_of(value_type.items or ATOMIC, item, here)
-            yield here
+def paths_of(value_type: Type, value: Any) -> Paths:
+    """Return the paths that an applied value owns."""
+    return decode(owned_fields(value_type, value) or {})
 
 
 def merged(value_type: Type, live: Any, applied: Any) -> Any:

@@ -10,9 +10,10 @@ Origin, Referer); programs send none of these headers. See docs/guides/tensorboa
 import asyncio
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from paceline.apiserver.auth.authorization import attributes_of, is_allowed
@@ -32,6 +33,7 @@ from paceline.model.interactive import proxy_path
 # Kubernetes' limit for a whole request.
 BODY_SECONDS = 60.0
 MAX_BODY_BYTES = 3 * 1024 * 1024
+_TOO_LARGE = f"the body of a request may have {MAX_BODY_BYTES} bytes"
 # Paths without authentication.
 PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
 ANYONE = Caller(name="system:anonymous")
@@ -121,7 +123,7 @@ class Authenticator:
         if not (length.isascii() and length.isdigit()):
             raise bad_request(f"Content-Length must be a number, not {length!r}")
         if len(length) > 10 or int(length) > MAX_BODY_BYTES:
-            raise too_large(f"the body of a request may have {MAX_BODY_BYTES} bytes")
+            raise too_large(_TOO_LARGE)
 
     def _check_host(self, scope: Scope) -> None:
         # Against DNS rebinding: such a page sends its own host name.
@@ -199,16 +201,12 @@ async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes
                 if message["type"] == "http.disconnect":
                     raise ClientDisconnected
                 body += message.get("body", b"")
-                _check_size(len(body))
+                if len(body) > MAX_BODY_BYTES:
+                    raise too_large(_TOO_LARGE)
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError as error:
         raise request_timeout(f"the body of the request did not arrive within {seconds:g} seconds") from error
-
-
-def _check_size(size: int) -> None:
-    if size > MAX_BODY_BYTES:
-        raise too_large(f"the body of a request may have {MAX_BODY_BYTES} bytes")
 
 
 # Streams end within five seconds after the authorization is lost; a check takes about 10 µs.
@@ -239,16 +237,7 @@ class StreamAuthorization:
         if not self.can_expire:
             await work
             return True
-        async with asyncio.TaskGroup() as group:
-            working, expired = group.create_task(_outcome(work)), group.create_task(self.wait_until_expired())
-            await asyncio.wait((working, expired), return_when=asyncio.FIRST_COMPLETED)
-            working.cancel()
-            expired.cancel()
-        if working.cancelled():
-            return False
-        if (error := working.result()) is not None:
-            raise error
-        return True
+        return await finishes_before(work, self.wait_until_expired())
 
     def _is_valid(self) -> bool:
         try:
@@ -257,7 +246,21 @@ class StreamAuthorization:
             return False
 
 
-async def _outcome(work: Awaitable[None]) -> Exception | None:
+async def finishes_before(work: Awaitable[object], end: Coroutine[Any, Any, None]) -> bool:
+    """Await some work until something else ends; return False if it was cancelled because of that."""
+    async with asyncio.TaskGroup() as group:
+        working, ending = group.create_task(_outcome(work)), group.create_task(end)
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        working.cancel()
+        ending.cancel()
+    if working.cancelled():
+        return False
+    if (error := working.result()) is not None:
+        raise error
+    return True
+
+
+async def _outcome(work: Awaitable[object]) -> Exception | None:
     """Return the exception of some work: a task group would wrap it."""
     try:
         await work

@@ -32,8 +32,7 @@ def as_json(schemas: Mapping[str, Any]) -> bytes:
 
 def as_protobuf(schemas: Mapping[str, Any]) -> bytes:
     info = _text(1, "Kubernetes") + _text(2, "unversioned")
-    named = (_named(name, _schema(_to_v2(schema))) for name, schema in sorted(schemas.items()))
-    definitions = b"".join(_bytes(1, definition) for definition in named)
+    definitions = _all_named((name, _to_v2(schema)) for name, schema in sorted(schemas.items()))
     return _text(_SWAGGER, "2.0") + _bytes(_INFO, info) + _bytes(_DEFINED, definitions)
 
 

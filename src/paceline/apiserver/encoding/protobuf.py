@@ -11,6 +11,7 @@ import orjson
 
 from paceline.apimachinery.builtin.go_types import GoKind, GoType, fields_of, struct_of
 from paceline.apimachinery.meta import Object
+from paceline.apiserver.encoding.request_body import content_type
 from paceline.apiserver.http_types import JSON, HttpRequest
 from paceline.apiserver.status_errors import bad_request
 from paceline.errors import BadRequest
@@ -30,8 +31,7 @@ _Fields = Iterator[tuple[int, int | bytes]]
 
 
 def is_protobuf(request: HttpRequest) -> bool:
-    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return sort == PROTOBUF and bool(request.body)
+    return content_type(request) == PROTOBUF and bool(request.body)
 
 
 def as_json(request: HttpRequest) -> HttpRequest:

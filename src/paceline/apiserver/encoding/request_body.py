@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.builtin.go_json import read_struct
-from paceline.apimachinery.field_errors import FieldFault, Problem
+from paceline.apimachinery.field_errors import FieldFault, Problem, forbidden, required, unsupported
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_documents
 from paceline.apiserver.http_types import JSON, YAML, HttpRequest, WriteOptions
@@ -177,10 +177,9 @@ def read_options(request: HttpRequest, kind: str) -> WriteOptions:
     dry_run = request.query.get("dryRun")
     faults: list[FieldFault] = []
     if validation not in _VALIDATIONS:
-        listed = ", ".join(f'"{value}"' for value in _VALIDATIONS)
-        faults.append(FieldFault("fieldValidation", validation, f"supported values: {listed}", Problem.UNSUPPORTED))
+        faults.append(unsupported("fieldValidation", validation, _VALIDATIONS))
     if dry_run not in {None, "All"}:
-        faults.append(FieldFault("dryRun", [dry_run], 'supported values: "All"', Problem.UNSUPPORTED))
+        faults.append(unsupported("dryRun", [dry_run], ("All",)))
     faults.extend(_manager_faults(request.query.get("fieldManager", "")))
     if kind == "PatchOptions":
         faults.extend(_apply_faults(request))
@@ -203,9 +202,9 @@ def _manager_faults(name: str) -> Iterator[FieldFault]:
 def _apply_faults(request: HttpRequest) -> Iterator[FieldFault]:
     if is_apply(request):
         if not request.query.get("fieldManager"):
-            yield FieldFault("fieldManager", None, "is required for apply patch", Problem.REQUIRED)
+            yield required("fieldManager", "is required for apply patch")
     elif "force" in request.query:
-        yield FieldFault("force", None, "may not be specified for non-apply patch", Problem.FORBIDDEN)
+        yield forbidden("force", "may not be specified for non-apply patch")
 
 
 def is_apply(request: HttpRequest) -> bool:

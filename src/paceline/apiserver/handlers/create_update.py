@@ -25,7 +25,7 @@ from paceline.apiserver.http_types import HttpRequest, HttpResponse, Warnings, W
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import offload
-from paceline.errors import AlreadyExists, BadRequest, Conflict, NotFound
+from paceline.errors import AlreadyExists, BadRequest
 from paceline.store.store import Stored
 
 # Services are admitted on the event loop. This is more than the annotations of an object may have.
@@ -187,7 +187,7 @@ class WriteHandler:
         new, entries = strategy.split_managed_fields(result)
         if target.subresource == "status" and resource.is_builtin:
             # Only the status and metadata are written: of the other fields, check only those that the patch touches.
-            new = {field: value for field, value in new.items() if field == "status" or value is not old.get(field)}
+            new = {field: value for field, value in new.items() if field == "status" or value != old.get(field)}
         # Copy: parts are shared with the old object, and cleaning works in place.
         new = strategy.read(orjson.dumps(new))
         try:
@@ -277,8 +277,8 @@ class WriteHandler:
 
         Without an author, the managed fields are those of the edit.
         """
-        for remaining in reversed(range(MAX_TRIES)):
-            stored = self._server.find(target)
+
+        async def step(stored: Stored) -> Stored:
             work = partial(self._changed, stored, target, edit, options=options, author=author)
             new = await self._offload(max(options.size, len(stored.value)), target, work)
             if new is None:
@@ -286,14 +286,9 @@ class WriteHandler:
             if options.dry_run:
                 value = strategy.write(new, stored.revision)
                 return Stored(key=stored.key, value=value, revision=0, created=stored.created)
-            try:
-                return await self._store(new, stored)
-            except Conflict as error:
-                if not remaining:
-                    raise status_errors.object_modified(target.resource, target.name) from error
-            except NotFound as error:
-                raise status_errors.not_found(target.resource, target.name) from error
-        raise AssertionError("unreachable: the last try returns or raises")
+            return await self._store(new, stored)
+
+        return await self._server.update(target, step)
 
     def _changed(
         self, stored: Stored, target: Target, edit: Edit, *, options: WriteOptions, author: Author | None

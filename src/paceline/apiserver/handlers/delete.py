@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.crd.status import begin_deletion
-from paceline.apimachinery.field_errors import FieldFault, Problem, invalid
+from paceline.apimachinery.field_errors import invalid, unsupported
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.config import MAX_TRIES, Server
+from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import list_response, render_object
 from paceline.apiserver.encoding.request_body import (
     check_object,
@@ -30,7 +30,6 @@ from paceline.apiserver.http_types import HttpRequest, HttpResponse, success_res
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.apiserver.slicing import count_in_slice, in_slices, offload
 from paceline.apiserver.status_errors import StatusError
-from paceline.errors import Conflict, NotFound
 from paceline.store.store import Stored
 
 DEFAULT_GRACE_SECONDS = 30
@@ -133,31 +132,23 @@ class DeleteHandler:
         """Return the object to respond with, and whether it is gone."""
         if (target.resource.group, target.resource.kind) == _NAMESPACE and target.name in _KEPT_NAMESPACES:
             raise status_errors.forbidden(target.resource, target.name, "this namespace may not be deleted")
-        store = self._server.store
-        for remaining in reversed(range(MAX_TRIES)):
-            stored = self._server.find(target)
-            old = object_strategy.read(stored.value)
-            old = _disrupted(old, self._server.clock.now()) if options.is_eviction else old
-            self._check(target, old, options)
-            new = self._marked(target, old, options)
-            render = partial(object_strategy.write, new or _ended(target, old, self._server.clock.now()))
-            try:
-                if new is None and options.dry_run:
-                    return stored, True
-                if new is None:
-                    return await store.delete(target.key, render, expected=stored.revision), True
-                if options.dry_run:
-                    shown = Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created)
-                    return shown, False
-                if object_strategy.is_same(old, new):
-                    return stored, False
-                return await store.replace(target.key, render, expected=stored.revision, urgent=True), False
-            except NotFound as error:
-                raise status_errors.not_found(target.resource, target.name) from error
-            except Conflict as error:
-                if not remaining:
-                    raise status_errors.object_modified(target.resource, target.name) from error
-        raise AssertionError("unreachable: the last try returns or raises")
+        return await self._server.update(target, partial(self._delete_stored, target, options))
+
+    async def _delete_stored(self, target: Target, options: DeleteOptions, stored: Stored) -> tuple[Stored, bool]:
+        store, old = self._server.store, object_strategy.read(stored.value)
+        old = _disrupted(old, self._server.clock.now()) if options.is_eviction else old
+        self._check(target, old, options)
+        new = self._marked(target, old, options)
+        render = partial(object_strategy.write, new or _ended(target, old, self._server.clock.now()))
+        if new is None and options.dry_run:
+            return stored, True
+        if new is None:
+            return await store.delete(target.key, render, expected=stored.revision), True
+        if options.dry_run:
+            return Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created), False
+        if object_strategy.is_same(old, new):
+            return stored, False
+        return await store.replace(target.key, render, expected=stored.revision, urgent=True), False
 
     def _check(self, target: Target, old: Object, options: DeleteOptions) -> None:
         kind, metadata = target.resource.kind, old["metadata"]
@@ -289,9 +280,8 @@ def _check_options(policy: str, orphan: Any, dry_run: list[Any]) -> None:
         hint = "orphanDependents and deletionPropagation cannot be both set"
         faults.append(invalid("propagationPolicy", policy, hint))
     elif policy not in {"", "Background", *_FINALIZER_OF}:
-        hint = 'supported values: "Foreground", "Background", "Orphan", "nil"'
-        faults.append(FieldFault("propagationPolicy", policy, hint, Problem.UNSUPPORTED))
+        faults.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
     if dry_run not in ([], ["All"]):
-        faults.append(FieldFault("dryRun", dry_run, 'supported values: "All"', Problem.UNSUPPORTED))
+        faults.append(unsupported("dryRun", dry_run, ("All",)))
     if faults:
         raise status_errors.invalid("DeleteOptions", "", faults, group="meta.k8s.io")

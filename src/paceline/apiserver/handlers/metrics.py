@@ -10,9 +10,7 @@ from paceline.apiserver.handlers.list_options import Selection, selection_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response
 from paceline.apiserver.object_strategy import lookup
 from paceline.apiserver.paths import Target, key_for
-from paceline.apiserver.status_errors import Status, StatusError
-
-__all__ = ["GROUP", "MetricsHandler"]
+from paceline.apiserver.status_errors import StatusError, not_found_kind
 
 
 class MetricsHandler:
@@ -27,8 +25,9 @@ class MetricsHandler:
         if target.name:
             key = (target.namespace, target.name)
             if key not in metrics:
-                measured = "nodes" if is_node else "pods"
-                raise _missing(target) if self._metadata(measured, *key) else _unknown(target)
+                if self._metadata("nodes" if is_node else "pods", *key):
+                    raise _missing(target)
+                raise not_found_kind("node" if is_node else "pods", target.name)
             return object_response(metrics[key])
         items = [item for key, item in sorted(metrics.items()) if self._is_selected(selection, target, item)]
         kind = f"{target.resource.kind}List"
@@ -87,17 +86,7 @@ def _usage(measured: Object) -> Object:
     return {"cpu": f"{measured['cpu']['usageNanoCores']}n", "memory": f"{memory}Ki"}
 
 
-def _unknown(target: Target) -> StatusError:
-    return _not_found("pods" if target.namespace else "node", target.name)
-
-
 def _missing(target: Target) -> StatusError:
     """Return metrics-server's error for an object without measurements."""
     name = f"{target.namespace}/{target.name}" if target.namespace else target.name
-    return _not_found(target.resource.kind.lower(), name, group=GROUP)
-
-
-def _not_found(kind: str, name: str, *, group: str = "") -> StatusError:
-    qualified = f"{kind}.{group}" if group else kind
-    details = {"name": name, **({"group": group} if group else {}), "kind": kind}
-    return StatusError(Status(code=404, reason="NotFound", message=f'{qualified} "{name}" not found', details=details))
+    return not_found_kind(target.resource.kind.lower(), name, GROUP)

@@ -9,13 +9,13 @@ from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import moment_from, to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.config import MAX_TRIES, Server
+from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object
 from paceline.apiserver.handlers.list_options import int_param
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, Write, success_response
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import offload
-from paceline.errors import Conflict, NotFound
+from paceline.store.store import Stored
 
 # About 2000 years: more would exceed the range of dates.
 MOST_SINCE_SECONDS = 60_000_000_000
@@ -28,21 +28,15 @@ class PodHandler:
     async def bind(self, request: HttpRequest, target: Target) -> HttpResponse:
         binding = await offload(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
         node = _node_of(binding, target)
-        store = self._server.store
-        for remaining in reversed(range(MAX_TRIES)):
-            stored = self._server.find(target)
+
+        async def step(stored: Stored) -> Stored:
             pod = object_strategy.read(stored.value)
             _check_binding(pod, binding, target)
             bound = _bound(pod, node, binding, now=to_wire(self._server.clock.now()))
-            try:
-                await store.replace(target.key, partial(object_strategy.write, bound), expected=stored.revision)
-            except NotFound as error:
-                raise status_errors.not_found(target.resource, target.name) from error
-            except Conflict as error:
-                if not remaining:
-                    raise status_errors.object_modified(target.resource, target.name) from error
-                continue
-            break
+            render = partial(object_strategy.write, bound)
+            return await self._server.store.replace(target.key, render, expected=stored.revision)
+
+        await self._server.update(target, step)
         return success_response({"code": 201}, code=201)
 
     async def log(self, request: HttpRequest, target: Target) -> "HttpResponse | LogStream":

@@ -72,10 +72,10 @@ class ProxyHandler:
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
             return HttpResponse(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
-        parts = ("proxy", proxy_target.scheme, target.namespace, pod, str(port))
+        path = _quoted_path("proxy", proxy_target.scheme, target.namespace, pod, str(port))
         onward = {
             **scope,
-            "raw_path": ("".join(f"/{quote(part, safe='')}" for part in parts) + (tail or "/")).encode(),
+            "raw_path": f"{path}{tail or '/'}".encode(),
             "headers": onward_headers(scope, prefix + tail),
             "subprotocols": without_token_protocol(scope),
         }
@@ -235,26 +235,26 @@ def _number(port: Any, proxy_target: ProxyTarget) -> int:
     return int(text)
 
 
-class ExecHandler:
-    def __init__(self, server: Server) -> None:
-        self._server = server
+def open_exec(server: Server, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
+    """Return the response of exec or attach, by the node agent."""
+    pod = server.read(target)
+    container = container_of(pod, request.query.get("container", ""), target.name)
+    if not pod["spec"].get("nodeName"):
+        raise status_errors.bad_request(f"pod {target.name} does not have a host assigned")
+    if target.subresource == "portforward":
+        path = f"/api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
+        raise status_errors.bad_request(f"port-forward is not supported; use kubectl proxy and {path}")
+    onward = {
+        **scope,
+        "raw_path": _quoted_path(target.subresource, target.namespace, target.name, container).encode(),
+        "headers": [(name, value) for name, value in scope["headers"] if name.lower() in _KEPT],
+        "subprotocols": without_token_protocol(scope),
+    }
+    return ProxiedResponse(run=partial(server.nodes.pass_on, onward))
 
-    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        pod = self._server.read(target)
-        container = container_of(pod, request.query.get("container", ""), target.name)
-        if not pod["spec"].get("nodeName"):
-            raise status_errors.bad_request(f"pod {target.name} does not have a host assigned")
-        if target.subresource == "portforward":
-            path = f"/api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
-            raise status_errors.bad_request(f"port-forward is not supported; use kubectl proxy and {path}")
-        parts = (target.subresource, target.namespace, target.name, container)
-        onward = {
-            **scope,
-            "raw_path": "".join(f"/{quote(part, safe='')}" for part in parts).encode(),
-            "headers": [(name, value) for name, value in scope["headers"] if name.lower() in _KEPT],
-            "subprotocols": without_token_protocol(scope),
-        }
-        return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))
+
+def _quoted_path(*parts: str) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def without_token_protocol(scope: Scope) -> list[str]:
@@ -267,16 +267,13 @@ def is_node_proxy(parts: tuple[str, ...]) -> bool:
     return parts[:3] == ("api", "v1", "nodes") and parts[4:NODE_PREFIX_PARTS] == ("proxy",)
 
 
-class NodeProxyHandler:
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        self._server.find(target)
-        tail = authentication.raw_path(scope).lstrip("/").split("/")[NODE_PREFIX_PARTS:]
-        if request.method != "GET" or scope["type"] != "http":
-            raise MethodNotAllowed("an agent is only read through the proxy of its node")
-        if not tail or unquote(tail[0]) not in READABLE_PATHS:
-            raise status_errors.no_such_path()
-        onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
-        return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))
+def open_node_proxy(server: Server, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
+    """Return the response of a node agent to a request for one of its readable paths."""
+    server.find(target)
+    tail = authentication.raw_path(scope).lstrip("/").split("/")[NODE_PREFIX_PARTS:]
+    if request.method != "GET" or scope["type"] != "http":
+        raise MethodNotAllowed("an agent is only read through the proxy of its node")
+    if not tail or unquote(tail[0]) not in READABLE_PATHS:
+        raise status_errors.no_such_path()
+    onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
+    return ProxiedResponse(run=partial(server.nodes.pass_on, onward))

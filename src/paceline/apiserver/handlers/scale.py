@@ -15,7 +15,7 @@ from paceline.apimachinery.table import AGE
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import render_object
-from paceline.apiserver.encoding.request_body import read_json, read_object, read_options
+from paceline.apiserver.encoding.request_body import content_type, read_json, read_object, read_options
 from paceline.apiserver.handlers.create_update import WriteHandler
 from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, WriteOptions
@@ -122,7 +122,7 @@ def _with_scale(old: Object, scale: Object, target: Target) -> Object:
 
 
 def _patch_of(request: HttpRequest) -> Any:
-    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    sort = content_type(request)
     if sort not in {JSON_PATCH, MERGE}:
         raise status_errors.unsupported_media_type(f"{JSON_PATCH}, {MERGE}")
     patch = read_json(request.body, "the patch")

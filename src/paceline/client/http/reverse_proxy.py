@@ -25,7 +25,7 @@ Headers = tuple[tuple[str, str], ...]
 CLOSE_SECONDS = 2.0
 # One message of a WebSocket is held whole: notebooks send outputs of some megabytes.
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-NORMAL, GOING_AWAY, BROKEN = 1000, 1001, 1011
+NORMAL, BROKEN = 1000, 1011
 # Codes that a program may not send itself: no code was given, or the line was cut.
 UNSENDABLE = {1005: NORMAL, 1006: BROKEN, 1015: BROKEN}
 # A pod makes its own certificate, and the way to it does not leave the machine. Made once, and without the authorities

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from paceline.apimachinery.meta import (
     Object,
@@ -148,7 +148,7 @@ class Apps:
         mute = [job for job in view.jobs if job.status.phase.is_final and leader_log(job) is None]
         silent: dict[int, Mapping[str, str]] = {job.revision: {} for job in mute}
         url = str((board.get("status") or {}).get("url") or "")
-        return view.but(url=url, metrics={**silent, **metrics})
+        return replace(view, url=url, metrics={**silent, **metrics})
 
     async def _carry_out(self, app: Object, *, view: AppSeen, plan: AppPlan) -> None:
         """Write, unmake, make, tell; every step is safe to repeat."""
@@ -189,7 +189,7 @@ class Apps:
         record = self._records.cache[namespace_of(app), release.job]
         job = owned_job(owner, API_VERSION, record["spec"])
         informer = self.jobs[PLURALS[str(job["kind"])]]
-        informer.observe(await self._make(_where(job), job, app))
+        informer.observe(await self._make(_where(str(job["kind"])), job, app))
 
     async def _show_cluster(self, owner: Owner, job: RevisionJob) -> None:
         """Put what members are told of each other where people look for it; once per job, whose ports stay."""
@@ -235,18 +235,16 @@ class Apps:
     async def _set_paused(self, app: Object, job: RevisionJob, *, is_paused: bool) -> None:
         change = {"metadata": {"uid": job.uid}, "spec": {"runMode": {"pause": {"enabled": is_paused}}}}
         plural = PLURALS[job.kind]
-        where = Collection(group=GROUP, version=VERSION, plural=plural)
         try:
-            self.jobs[plural].observe(await self.cluster.patch(where, (namespace_of(app), job.name), change))
+            self.jobs[plural].observe(await self.cluster.patch(_where(job.kind), (namespace_of(app), job.name), change))
         except (NotFound, Conflict):
             # It went, or another has its name: the next look sees which.
             return
 
     async def _delete(self, app: Object, job: RevisionJob) -> None:
         options = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
-        where = Collection(group=GROUP, version=VERSION, plural=PLURALS[job.kind])
         try:
-            await self.cluster.delete(where, (namespace_of(app), job.name), options)
+            await self.cluster.delete(_where(job.kind), (namespace_of(app), job.name), options)
         except (NotFound, Conflict):
             return
 
@@ -284,5 +282,5 @@ class Apps:
             self.queue.add((training_app.PLURAL, namespace_of(obj), str(owner["name"])))
 
 
-def _where(job: Object) -> Collection:
-    return Collection(group=GROUP, version=VERSION, plural=PLURALS[str(job["kind"])])
+def _where(kind: str) -> Collection:
+    return Collection(group=GROUP, version=VERSION, plural=PLURALS[kind])

@@ -19,6 +19,7 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Handler, Informer, running
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
+from paceline.controllers.job.pod_logs import JobKey
 from paceline.effects import Random
 from paceline.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
@@ -28,9 +29,6 @@ from paceline.model import reasons
 from paceline.model.interactive import ServiceStatus
 from paceline.model.job_status import JobStatus
 from paceline.plan.interactive.job_tensorboard import BoardSeen, board_manifest, decide, refused
-
-# (plural, namespace, name): which job of which kind.
-JobKey = tuple[str, str, str]
 
 BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural=tensorboard.PLURAL)
 WORKERS = 2

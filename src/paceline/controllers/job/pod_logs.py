@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from paceline.apimachinery.timestamps import from_wire
 from paceline.client.interface import PODS, Cluster
@@ -30,17 +31,19 @@ TIMEOUT_SECONDS, RETRY_SECONDS = 5.0, 1.0
 READERS = 2
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class LogReader:
     """Reads the ends of logs, two at a time, so that a slow node delays only this reader."""
 
+    # What is read of a log.
+    query: ClassVar[Mapping[str, str]]
+    # Whether to try again: a node that has just restarted may answer the second time.
+    retries: ClassVar[bool] = False
+
     cluster: Cluster
     chance: Random
-    query: Mapping[str, str]
-    # Called with the end of a log, or None when it cannot be read.
-    on_answer: Callable[[JobKey, LogRef, bytes | None], None]
-    # A node that has just restarted may answer the second time.
-    retries: bool = False
+    # Called when there is an answer for a job, also when nothing can be read.
+    on_read: Callable[[JobKey], None]
     _queue: WorkQueue[tuple[JobKey, LogRef]] = field(init=False)
     _requests: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
 
@@ -52,11 +55,15 @@ class LogReader:
         """Read until cancelled."""
         await run(self._queue, self._read, workers=READERS)
 
-    def ask(self, job: JobKey, log_ref: LogRef) -> None:
+    def request(self, job: JobKey, log_ref: LogRef) -> None:
         """Read a log soon, unless that is already requested."""
         if (job, log_ref) not in self._requests:
             self._requests.add((job, log_ref))
             self._queue.add((job, log_ref))
+
+    def keep(self, job: JobKey, log_ref: LogRef, end: bytes | None) -> None:
+        """Keep the end of a log; None when it cannot be read."""
+        raise NotImplementedError
 
     async def _read(self, request: tuple[JobKey, LogRef]) -> None:
         job, log_ref = request
@@ -68,7 +75,8 @@ class LogReader:
             details = {"pod": log_ref.pod, "error": str(error) or "the node did not answer"}
             log.info("cannot read a pod's log", extra=details)
         self._requests.discard(request)
-        self.on_answer(job, log_ref, end)
+        self.keep(job, log_ref, end)
+        self.on_read(job)
 
     async def _end_of_log(self, namespace: str, log_ref: LogRef) -> bytes:
         path, parameters = PODS.path(namespace, log_ref.pod, "log"), {"container": log_ref.container, **self.query}
@@ -86,27 +94,14 @@ class LogReader:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-@dataclass(slots=True, kw_only=True)
-class LastLines:
+@dataclass(kw_only=True)
+class LastLines(LogReader):
     """Reads the last lines of failed pods, and keeps them until they are in the job's status."""
 
-    cluster: Cluster
-    chance: Random
-    # Called when there is an answer for a job, also when nothing can be read.
-    on_read: Callable[[JobKey], None]
-    _reader: LogReader = field(init=False)
+    query = TAIL
+    retries = True
     # At most one answer per job.
     _lines: dict[JobKey, Mapping[str, tuple[str, ...]]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Set up the reader; nothing runs before `run`."""
-        self._reader = LogReader(
-            cluster=self.cluster, chance=self.chance, query=TAIL, on_answer=self._answer, retries=True
-        )
-
-    async def run(self) -> None:
-        """Read until cancelled."""
-        await self._reader.run()
 
     def of(self, job: JobKey) -> Mapping[str, tuple[str, ...]]:
         """Return the lines of a job that are not in its status yet, by pod."""
@@ -115,38 +110,26 @@ class LastLines:
     def ask(self, job: JobKey, log_ref: LogRef) -> None:
         """Read a log soon, unless its lines are here already."""
         if log_ref.pod not in self.of(job):
-            self._reader.ask(job, log_ref)
+            self.request(job, log_ref)
 
     def forget(self, job: JobKey, lines: Mapping[str, tuple[str, ...]] | None = None) -> None:
         """Drop the lines of a job; with `lines`, only if these are still the current ones."""
         if lines is None or self._lines.get(job) is lines:
             self._lines.pop(job, None)
 
-    def _answer(self, job: JobKey, log_ref: LogRef, end: bytes | None) -> None:
+    def keep(self, job: JobKey, log_ref: LogRef, end: bytes | None) -> None:
+        """Keep the last lines of a pod."""
         self._lines[job] = {log_ref.pod: last_lines(end or b"")}
-        self.on_read(job)
 
 
-@dataclass(slots=True, kw_only=True)
-class LogActivityReader:
+@dataclass(kw_only=True)
+class LogActivityReader(LogReader):
     """Reads when containers last wrote a line, for jobs with a stall timeout, and keeps the answers while they run."""
 
-    cluster: Cluster
-    chance: Random
+    query = LAST
     clock: Clock
-    # Called when there is an answer for a job, also when nothing can be read.
-    on_read: Callable[[JobKey], None]
-    _reader: LogReader = field(init=False)
     # The last answer for each container of a job.
     _activities: dict[JobKey, dict[LogRef, LogActivity]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Set up the reader; nothing runs before `run`."""
-        self._reader = LogReader(cluster=self.cluster, chance=self.chance, query=LAST, on_answer=self._answer)
-
-    async def run(self) -> None:
-        """Read until cancelled."""
-        await self._reader.run()
 
     def of(self, job: JobKey) -> Mapping[LogRef, LogActivity]:
         """Return the activity of a job's containers."""
@@ -155,13 +138,14 @@ class LogActivityReader:
     def ask(self, job: JobKey, log_refs: Iterable[LogRef]) -> None:
         """Read the logs of containers soon."""
         for log_ref in log_refs:
-            self._reader.ask(job, log_ref)
+            self.request(job, log_ref)
 
     def forget(self, job: JobKey) -> None:
         """Drop the activity of a job."""
         self._activities.pop(job, None)
 
-    def _answer(self, job: JobKey, log_ref: LogRef, end: bytes | None) -> None:
+    def keep(self, job: JobKey, log_ref: LogRef, end: bytes | None) -> None:
+        """Keep when a container last wrote a line."""
         last, is_known = None, end is not None
         try:
             last = from_wire(end.split(b" ", 1)[0].decode("ascii")) if end else None
@@ -172,7 +156,6 @@ class LogActivityReader:
         is_same = previous is not None and previous.is_known and is_known and previous.last == last
         since = previous.since if previous is not None and is_same else now
         activities[log_ref] = LogActivity(read_at=now, since=since, last=last, is_known=is_known)
-        self.on_read(job)
 
 
 def last_lines(end: bytes) -> tuple[str, ...]:

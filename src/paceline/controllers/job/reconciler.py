@@ -197,7 +197,7 @@ class Jobs:
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
         """Return the job with its ports set; the next status records them before a pod is created."""
         ports = _written(job)
-        usual = {} if kind.ports is no_ports else reading.usual_ports()
+        usual = {} if kind.ports is no_ports else reading.usual_ports
         missing = tuple(name for name in usual if name not in ports)
         if not missing:
             self._promised.pop(key, None)

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
@@ -27,7 +28,7 @@ STAGE = "paceline-"
 MAX_READINGS = 1000
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Reading:
     """One generation of a job's spec; derived values are computed on first use.
 
@@ -35,8 +36,6 @@ class Reading:
     """
 
     job: Object
-    _usual: Mapping[str, int] | None = field(init=False, default=None)
-    _is_paused: bool | None = field(init=False, default=None)
     _is_checked: bool = field(init=False, default=False)
     _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
@@ -45,18 +44,17 @@ class Reading:
         mine, other = self.job["metadata"], job["metadata"]
         return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
 
+    @cached_property
     def usual_ports(self) -> Mapping[str, int]:
-        """Return the ports that the members agree on, with default numbers; raise Invalid if the spec has faults."""
-        if self._usual is None:
-            self._usual = registry.ports_of(self.job)
-            self._is_checked = True
-        return self._usual
+        """The ports that the members agree on, with default numbers; Invalid if the spec has faults."""
+        ports = registry.ports_of(self.job)
+        self._is_checked = True
+        return ports
 
+    @cached_property
     def is_paused(self) -> bool:
-        """Return whether the job's author wants it paused."""
-        if self._is_paused is None:
-            self._is_paused = registry.is_paused(self.job)
-        return self._is_paused
+        """Whether the job's author wants it paused."""
+        return registry.is_paused(self.job)
 
     def expanded(self, status: JobStatus) -> tuple[JobNaming, Gang]:
         """Return the job as a gang, given its status; raise Invalid if it breaks a rule of its kind."""
@@ -120,7 +118,7 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsR
         status=status,
         auxiliary_pods=tuple(auxiliary for pod in pods if (auxiliary := auxiliary_pod_snapshot(pod)) is not None),
         generation=_generation(job),
-        is_paused=reading.is_paused(),
+        is_paused=reading.is_paused,
         is_suspended=registry.is_suspended(job),
         created_at=_created_at(job),
         restart_request=annotations_of(job).get(well_known_labels.RESTART, ""),

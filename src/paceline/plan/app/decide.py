@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model import reasons
@@ -77,10 +77,6 @@ class AppSeen:
     without_gpu: str = ""
     # The last log lines of the trainer by revision, as far as they were read.
     metrics: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-
-    def but(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

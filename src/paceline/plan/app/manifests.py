@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, owned_metadata
 from paceline.apimachinery.quantity import parse
 from paceline.model import well_known_labels
 
@@ -19,12 +19,7 @@ class Owner:
 
     def metadata(self, name: str, **labels: str) -> Object:
         """Return the metadata of an owned object."""
-        return {
-            "name": name,
-            "namespace": self.namespace,
-            "labels": {well_known_labels.APP: self.stem, **labels},
-            "ownerReferences": [dict(self.reference)],
-        }
+        return owned_metadata(name, self.namespace, {well_known_labels.APP: self.stem, **labels}, self.reference)
 
 
 def record_manifest(owner: Owner, api_version: str, spec: Mapping[str, Any]) -> Object:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model import reasons
-from paceline.model.interactive import INSIDE, InteractiveWorkload, ServiceCondition, ServicePhase, ServiceStatus, Trait
+from paceline.model.interactive import INSIDE, InteractiveWorkload, ServicePhase, ServiceStatus, Trait
 from paceline.plan.job.plan import EventDraft
 from paceline.plan.job.snapshot import PodPhase
 
@@ -131,7 +131,7 @@ def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> 
     status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
     status = status.but(suspended_at=view.status.suspended_at or now)
     for trait, holds in ((Trait.READY, False), (Trait.IDLE, idle), (Trait.SUSPENDED, True)):
-        status = status.put(ServiceCondition(type=trait, status=holds, reason=reason, message=message, since=now))
+        status = status.put(trait, now, holds=holds, reason=reason, message=message)
     return ServicePlan(status=status, delete=tuple(pod for pod in view.pods if not pod.is_deleting))
 
 
@@ -154,9 +154,8 @@ def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> Servic
     )
     status = _with_readiness(status, current, now, old=old)
     status = _with_idleness(status, now, last=last, view=view)
-    resumed = ServiceCondition(type=Trait.SUSPENDED, status=False, reason=reasons.NONE, since=now)
     return ServicePlan(
-        status=status.put(resumed),
+        status=status.put(Trait.SUSPENDED, now, holds=False),
         delete=tuple(pod for pod in old if not pod.is_deleting),
         makes_pod=makes_pod,
         wake_at=_next_look(view, not_before, last, now=now),
@@ -189,9 +188,9 @@ def _with_readiness(
     is_ready = pod is not None and pod.is_ready
     reason, waiting = (reasons.NONE, "") if is_ready else _why(status, pod, old)
     message = "it answers" if is_ready else waiting or "its pod is starting"
-    ready = ServiceCondition(type=Trait.READY, status=is_ready, reason=reason, message=message, since=now)
     phase = ServicePhase.RUNNING if is_ready else ServicePhase.INITIALIZING
-    return status.put(ready).but(phase=phase, waiting=waiting)
+    status = status.put(Trait.READY, now, holds=is_ready, reason=reason, message=message)
+    return status.but(phase=phase, waiting=waiting)
 
 
 def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, ...]) -> tuple[str, str]:
@@ -210,7 +209,7 @@ def _with_idleness(status: ServiceStatus, now: datetime, *, last: datetime, view
     is_idle = _may_idle(view) and now - last >= IDLE_AFTER
     message = f"nobody has used it since {to_wire(last)}" if is_idle else ""
     reason = reasons.NOT_USED if is_idle else reasons.NONE
-    return status.put(ServiceCondition(type=Trait.IDLE, status=is_idle, reason=reason, message=message, since=now))
+    return status.put(Trait.IDLE, now, holds=is_idle, reason=reason, message=message)
 
 
 def _next_look(view: ServiceSeen, not_before: datetime | None, last: datetime, *, now: datetime) -> datetime | None:
@@ -224,8 +223,7 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
     """Return events for what changed since the last reconcile, each once."""
     if current.phase is not previous.phase and current.phase is ServicePhase.RUNNING:
         return (EventDraft(reason=reasons.RUNNING, message=f"it answers at {current.url}"),)
-    suspension, previous_suspension = current.condition(Trait.SUSPENDED), previous.condition(Trait.SUSPENDED)
-    was_suspended = previous_suspension is not None and previous_suspension.status
+    suspension, was_suspended = current.condition(Trait.SUSPENDED), previous.is_true(Trait.SUSPENDED)
     if suspension is not None and suspension.status and not was_suspended:
         return (EventDraft(reason=reasons.SUSPENDED, message=suspension.message),)
     if was_suspended and suspension is not None and not suspension.status:
@@ -242,5 +240,4 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
 
 def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus:
     """Return the status of an invalid spec: nothing happens until its author changes it."""
-    condition = ServiceCondition(type=Trait.READY, status=False, reason=reasons.INVALID, message=message, since=now)
-    return status.put(condition).but(waiting=message)
+    return status.put(Trait.READY, now, holds=False, reason=reasons.INVALID, message=message).but(waiting=message)

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.apimachinery.meta import Object
-from paceline.model import well_known_labels
+from paceline.apimachinery.meta import Object, owned_metadata
 from paceline.model.interactive import ServicePhase, ServiceStatus
-
-USER = "user"
+from paceline.plan.job.manifests import owner_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +74,6 @@ def board_manifest(view: BoardSeen, spec: Mapping[str, Any], *, owner: Mapping[s
     return {
         "apiVersion": view.api_version,
         "kind": "TensorBoard",
-        "metadata": {
-            "name": view.name,
-            "namespace": view.namespace,
-            "labels": {
-                well_known_labels.OWNER_NAME: str(owner["name"]),
-                well_known_labels.OWNER_KIND: str(owner["kind"]),
-                well_known_labels.COMPONENT: str(owner["kind"]).lower(),
-                well_known_labels.COMPONENT_TYPE: USER,
-            },
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": owned_metadata(view.name, view.namespace, owner_labels(str(owner["name"]), owner), owner),
         "spec": dict(spec),
     }

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address
 from typing import Any
 
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, owned_metadata
 from paceline.model import well_known_labels
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload
+from paceline.plan.job.manifests import owner_labels
 
-USER = "user"
 # Annotation with the digest of the spec: a pod with another digest is replaced.
 DIGEST = "paceline.dev/spec-digest"
 
@@ -28,7 +28,7 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
         "kind": "Pod",
         "metadata": {
             **_metadata(window, window.pod, owner),
-            "labels": {**(metadata.get("labels") or {}), **service_labels(window, owner), **queued},
+            "labels": {**(metadata.get("labels") or {}), **owner_labels(window.name, owner), **queued},
             "annotations": {**(metadata.get("annotations") or {}), **annotations, DIGEST: window.digest},
         },
         "spec": dict(window.template["spec"]),
@@ -43,7 +43,7 @@ def door_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> O
         "metadata": _metadata(window, window.service, owner),
         "spec": {
             "type": window.service_type,
-            "selector": service_labels(window, owner),
+            "selector": owner_labels(window.name, owner),
             "ports": [{"name": PORT_NAME, "port": 80, "targetPort": window.port}],
         },
     }
@@ -60,23 +60,8 @@ def token_manifest(window: InteractiveWorkload, token: str, *, owner: Mapping[st
     }
 
 
-def service_labels(window: InteractiveWorkload, owner: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels of everything that belongs to one TensorBoard or Notebook."""
-    return {
-        well_known_labels.OWNER_NAME: window.name,
-        well_known_labels.OWNER_KIND: str(owner["kind"]),
-        well_known_labels.COMPONENT: str(owner["kind"]).lower(),
-        well_known_labels.COMPONENT_TYPE: USER,
-    }
-
-
-def _metadata(window: InteractiveWorkload, name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "namespace": window.namespace,
-        "labels": service_labels(window, owner),
-        "ownerReferences": [dict(owner)],
-    }
+def _metadata(window: InteractiveWorkload, name: str, owner: Mapping[str, Any]) -> Object:
+    return owned_metadata(name, window.namespace, owner_labels(window.name, owner), owner)
 
 
 BALANCED, HIGH = "LoadBalancer", "NodePort"

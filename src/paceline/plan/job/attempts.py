@@ -88,11 +88,6 @@ class ReplicaAttempt:
         )
 
 
-def attempt_of(status: JobStatus, place: ReplicaId) -> int:
-    """Return the number of a replica's recorded attempt, or 0 if it has none."""
-    return next((record.attempt for record in status.replicas if record.place == place), 0)
-
-
 def begin_all(status: JobStatus, gang: Gang) -> JobStatus:
     """Return the status with the next attempt of all members, which are scheduled as one gang."""
     places = {member.place for member in gang.members}

@@ -5,7 +5,7 @@ from datetime import datetime
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model import reasons
 from paceline.model.gang import Gang
-from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase
+from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, is_up
 from paceline.plan.job.diagnosis import Waiting, describe_failure, diagnosed_failure, why_waiting
@@ -16,53 +16,30 @@ INITIALIZED, RUNNING = ConditionType.INITIALIZED, ConditionType.RUNNING
 REPLICA_FAILURE, PAUSED = ConditionType.REPLICA_FAILURE, ConditionType.PAUSED
 COMPLETED, FAILED = ConditionType.COMPLETED, ConditionType.FAILED
 SUSPENDED = ConditionType.SUSPENDED
-ORDER = tuple(ConditionType)
-
-
-def put(status: JobStatus, new: Condition) -> JobStatus:
-    """Return the status with one condition replaced; its transition time changes only with its status."""
-    old = status.condition(new.type)
-    since = old.since if old is not None and old.status is new.status else new.since
-    others = [condition for condition in status.conditions if condition.type is not new.type]
-    condition = Condition(type=new.type, status=new.status, reason=new.reason, message=new.message, since=since)
-    return status.but(conditions=tuple(sorted([*others, condition], key=lambda condition: ORDER.index(condition.type))))
-
-
-def is_true(status: JobStatus, kind: ConditionType) -> bool:
-    """Return whether a condition exists and is true."""
-    condition = status.condition(kind)
-    return condition is not None and condition.status
 
 
 def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
     """Return the status of an invalid job: nothing happens until its author changes it."""
-    condition = Condition(type=INITIALIZED, status=False, reason=reasons.INVALID, message=message, since=now)
-    return put(status, condition).but(waiting=message)
+    return status.put(INITIALIZED, now, holds=False, reason=reasons.INVALID, message=message).but(waiting=message)
 
 
 def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
     """Return the status of a job whose objects the cluster rejects; a retry may succeed."""
-    if not is_true(status, INITIALIZED):
-        status = put(
-            status, Condition(type=INITIALIZED, status=False, reason=reasons.REFUSED, message=message, since=now)
-        )
+    if not status.is_true(INITIALIZED):
+        status = status.put(INITIALIZED, now, holds=False, reason=reasons.REFUSED, message=message)
     return status.but(waiting=message)
 
 
 def under_way(status: JobStatus, replicas: tuple[ReplicaAttempt, ...], now: datetime) -> JobStatus:
     """Set Initialized and Completed; once all pods were created, Initialized stays true."""
     created = sum(replica.phase is not ReplicaPhase.CREATING for replica in replicas)
-    if created == len(replicas) or is_true(status, INITIALIZED):
-        status = put(
-            status, Condition(type=INITIALIZED, status=True, reason=reasons.NONE, message="all pods exist", since=now)
-        )
+    if created == len(replicas) or status.is_true(INITIALIZED):
+        status = status.put(INITIALIZED, now, holds=True, message="all pods exist")
     else:
         message = f"{created} of {len(replicas)} pods exist"
-        status = put(status, Condition(type=INITIALIZED, status=False, reason=reasons.NONE, message=message, since=now))
+        status = status.put(INITIALIZED, now, holds=False, message=message)
     unfinished = "the job has not ended"
-    return put(
-        status, Condition(type=COMPLETED, status=False, reason=reasons.NOT_FINISHED, message=unfinished, since=now)
-    )
+    return status.put(COMPLETED, now, holds=False, reason=reasons.NOT_FINISHED, message=unfinished)
 
 
 def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, message: str) -> JobStatus:
@@ -71,12 +48,10 @@ def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, messag
     truths = {RUNNING: False, COMPLETED: True, FAILED: has_failed}
     for kind, truth in truths.items():
         condition_reason = reason if kind is FAILED else phase.value
-        status = put(status, Condition(type=kind, status=truth, reason=condition_reason, message=message, since=now))
+        status = status.put(kind, now, holds=truth, reason=condition_reason, message=message)
     if not has_failed:
-        status = put(
-            status, Condition(type=INITIALIZED, status=True, reason=reasons.NONE, message="all pods exist", since=now)
-        )
-        status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=reasons.NONE, since=now))
+        status = status.put(INITIALIZED, now, holds=True, message="all pods exist")
+        status = status.put(REPLICA_FAILURE, now, holds=False)
     return status
 
 
@@ -98,7 +73,7 @@ def with_failure(
     failed = failed_first(replicas)
     if not failed:
         if all(replica.has_started for replica in replicas) or status.condition(REPLICA_FAILURE) is None:
-            return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=reasons.NONE, since=now))
+            return status.put(REPLICA_FAILURE, now, holds=False)
         return status
     failure = status.failure
     is_recorded = failure is not None and failure.pod in {replica.name for replica in failed}
@@ -106,8 +81,8 @@ def with_failure(
     if failure is None or (culprit is not None and failure.pod != culprit.name):
         failure = diagnosed_failure(gang, status, culprit or failed[0])
     message = describe_failure(failure)
-    condition = Condition(type=REPLICA_FAILURE, status=True, reason=reasons.ERROR_IN_POD, message=message, since=now)
-    return put(status, condition).but(failure=failure)
+    status = status.put(REPLICA_FAILURE, now, holds=True, reason=reasons.ERROR_IN_POD, message=message)
+    return status.but(failure=failure)
 
 
 def with_progress(
@@ -126,12 +101,12 @@ def with_progress(
         failed = sum(replica.has_failed for replica in replicas)
         message = f"{len(replicas) - failed} of {len(replicas)} pods run" if failed else "all pods run"
         status = status.but(preempted="")
-        return put(status, Condition(type=RUNNING, status=True, reason=reasons.NONE, message=message, since=now))
+        return status.put(RUNNING, now, holds=True, message=message)
     waiting = _why_waiting(status, replicas, old)
     is_running = status.phase is Phase.RUNNING
     reason = waiting.reason if waiting else reasons.NONE
     message = waiting.text if waiting else "pods are starting"
-    return put(status, Condition(type=RUNNING, status=is_running, reason=reason, message=message, since=now)).but(
+    return status.put(RUNNING, now, holds=is_running, reason=reason, message=message).but(
         phase=status.phase if is_running or status.phase is Phase.RESUMING else Phase.PENDING,
         waiting=waiting.text if waiting else "",
     )

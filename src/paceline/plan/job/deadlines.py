@@ -9,7 +9,7 @@ from paceline.model.gang import Gang
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import ReplicaAttempt, is_up
-from paceline.plan.job.conditions import PAUSED, SUSPENDED, is_true
+from paceline.plan.job.conditions import PAUSED, SUSPENDED
 from paceline.plan.job.diagnosis import why_waiting
 from paceline.plan.job.plan import LogRef, Plan
 from paceline.plan.job.snapshot import LogActivity
@@ -65,7 +65,7 @@ def describe_not_started(view: JobView) -> str:
 def wake_for_deadlines(view: JobView, plan: Plan, _now: datetime) -> Plan:
     """Reconcile an active job again when one of its deadlines passes."""
     status = plan.status
-    is_held = status.phase is Phase.PAUSED or is_true(status, SUSPENDED)
+    is_held = status.phase is Phase.PAUSED or status.is_true(SUSPENDED)
     if status.phase.is_final or status.ending or is_held:
         return plan
     return plan.waking(active_deadline(view.gang, status), starting_deadline(view, status))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, owned_metadata
 from paceline.errors import HostError
 from paceline.model import well_known_labels
 from paceline.model.gang import Gang, JobNaming, Member, RemoteLaunch
@@ -20,15 +20,13 @@ def pod_manifest(naming: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[s
     """Return the pod of one attempt; its host name is the same for every attempt of the replica."""
     template = gang.member(new.place).template
     metadata = template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), **_member_labels(naming, gang, new)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": naming.pod(new.place, new.attempt),
-            "namespace": naming.namespace,
-            "labels": {**(metadata.get("labels") or {}), **pod_labels(naming, gang, new, owner=owner)},
+            **_metadata(naming, naming.pod(new.place, new.attempt), owner, labels=labels),
             "annotations": {**(metadata.get("annotations") or {}), **_for_scheduler(gang, new)},
-            "ownerReferences": [dict(owner)],
         },
         "spec": {
             **template["spec"],
@@ -40,18 +38,15 @@ def pod_manifest(naming: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[s
     }
 
 
-def pod_labels(naming: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels of a replica's pod."""
+def _member_labels(naming: JobNaming, gang: Gang, new: NewPod) -> dict[str, str]:
     role = {well_known_labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
     queue_labels = {
         well_known_labels.QUEUE: gang.queue,
         well_known_labels.QUEUE_GROUP: naming.job,
         well_known_labels.QUEUE_ROLE: new.place.role,
     }
-    queued = queue_labels if gang.queue else {}
     return {
-        **job_labels(naming, owner),
-        **queued,
+        **(queue_labels if gang.queue else {}),
         **role,
         well_known_labels.REPLICA_TYPE: new.place.role,
         well_known_labels.REPLICA_INDEX: str(new.place.index),
@@ -59,31 +54,29 @@ def pod_labels(naming: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str
     }
 
 
-def job_labels(naming: JobNaming, owner: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels that everything of one job carries."""
+def owner_labels(name: str, owner: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels of everything that belongs to a job, TensorBoard or Notebook."""
     return {
-        well_known_labels.OWNER_NAME: naming.job,
+        well_known_labels.OWNER_NAME: name,
         well_known_labels.OWNER_KIND: str(owner["kind"]),
         well_known_labels.COMPONENT: str(owner["kind"]).lower(),
         well_known_labels.COMPONENT_TYPE: USER,
     }
 
 
+def _metadata(
+    naming: JobNaming, name: str, owner: Mapping[str, Any], *, labels: Mapping[str, str] | None = None
+) -> Object:
+    return owned_metadata(name, naming.namespace, {**(labels or {}), **owner_labels(naming.job, owner)}, owner)
+
+
 def auxiliary_pod_manifest(naming: JobNaming, gang: Gang, new: AuxiliaryPod, *, owner: Mapping[str, Any]) -> Object:
     """Return the pod of one attempt of work for the whole job; it is not a member and has no host name."""
+    labels = {well_known_labels.ERRAND: new.name, well_known_labels.ATTEMPT: str(new.attempt)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": naming.auxiliary_pod(new.name, new.attempt),
-            "namespace": naming.namespace,
-            "labels": {
-                **job_labels(naming, owner),
-                well_known_labels.ERRAND: new.name,
-                well_known_labels.ATTEMPT: str(new.attempt),
-            },
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": _metadata(naming, naming.auxiliary_pod(new.name, new.attempt), owner, labels=labels),
         "spec": {**template_of(gang, new.name)["spec"], "restartPolicy": "Never"},
     }
 
@@ -93,33 +86,22 @@ def claim_manifest(naming: JobNaming, member: Member, spec: Mapping[str, Any], *
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": naming.staging(member.place),
-            "namespace": naming.namespace,
-            "labels": job_labels(naming, owner),
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": _metadata(naming, naming.staging(member.place), owner),
         "spec": dict(spec),
     }
 
 
 def service_manifest(naming: JobNaming, *, owner: Mapping[str, Any]) -> Object:
     """Return the headless service that gives the members their DNS names."""
-    labels = job_labels(naming, owner)
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            "name": naming.stem,
-            "namespace": naming.namespace,
-            "labels": labels,
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": _metadata(naming, naming.stem, owner),
         "spec": {
             "clusterIP": "None",
             # Members resolve each other's names before any of them is ready.
             "publishNotReadyAddresses": True,
-            "selector": labels,
+            "selector": owner_labels(naming.job, owner),
         },
     }
 
@@ -137,12 +119,7 @@ def launch_manifest(
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "Opaque",
-        "metadata": {
-            "name": naming.launch_secret,
-            "namespace": naming.namespace,
-            "labels": job_labels(naming, owner),
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": _metadata(naming, naming.launch_secret, owner),
         "data": {name: b64encode(text.encode()).decode() for name, text in {**program, **launch.files}.items()},
     }
 
@@ -152,12 +129,7 @@ def group_manifest(naming: JobNaming, gang: Gang, *, owner: Mapping[str, Any]) -
     return {
         "apiVersion": "scheduler.tensorstack.dev/v1beta1",
         "kind": "PodGroup",
-        "metadata": {
-            "name": naming.job,
-            "namespace": naming.namespace,
-            "labels": job_labels(naming, owner),
-            "ownerReferences": [dict(owner)],
-        },
+        "metadata": _metadata(naming, naming.job, owner),
         "spec": {"minMember": gang.needed, "queue": gang.queue, "priority": gang.priority},
     }
 

@@ -8,7 +8,7 @@ from paceline.model import reasons
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase
 from paceline.plan.job.attempts import MAX_MESSAGE, ReplicaAttempt, with_records
-from paceline.plan.job.conditions import INITIALIZED, RUNNING, is_true, with_start_time
+from paceline.plan.job.conditions import INITIALIZED, RUNNING, with_start_time
 from paceline.plan.job.diagnosis import describe_failure, failure_of
 from paceline.plan.job.plan import EventDraft, LogRef, Plan
 from paceline.plan.job.restart_policy import why_lost
@@ -106,7 +106,7 @@ def unread_log(view: JobSnapshot, status: JobStatus) -> LogRef | None:
 def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraft, ...]:
     """Return events for what changed since the last reconciliation."""
     events = []
-    if is_true(status, INITIALIZED) and not is_true(previous, INITIALIZED):
+    if status.is_true(INITIALIZED) and not previous.is_true(INITIALIZED):
         events.append(EventDraft(reason=reasons.START, message="all pods exist"))
     if status.phase is Phase.RUNNING and previous.phase is not Phase.RUNNING:
         waiting = status.aggregate.get("creating", 0) + status.aggregate.get("pending", 0)

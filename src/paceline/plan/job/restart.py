@@ -6,12 +6,7 @@ from paceline.model import reasons
 from paceline.model.gang import Gang, RestartScope
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase
-from paceline.plan.job.attempts import (
-    begin_all,
-    begin_together,
-    current_attempts,
-    unfinished,
-)
+from paceline.plan.job.attempts import begin_all, begin_together, current_attempts, unfinished
 from paceline.plan.job.completion import fail
 from paceline.plan.job.conditions import with_failure, with_progress
 from paceline.plan.job.deadlines import check_stall, describe_stall

@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 
 from paceline.model import reasons
-from paceline.model.job_status import Condition, Phase
+from paceline.model.job_status import Phase
 from paceline.plan.job.attempts import unfinished
-from paceline.plan.job.conditions import PAUSED, RUNNING, SUSPENDED, is_true, put
+from paceline.plan.job.conditions import PAUSED, RUNNING, SUSPENDED
 from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.reporting import with_tasks
 from paceline.plan.job.restart import has_pods, next_attempt
@@ -22,8 +22,8 @@ def pause(view: JobView, now: datetime) -> Plan | None:
     if not view.is_paused:
         return None
     message = "the job is paused; set spec.runMode.pause.enabled to false to resume it"
-    status = put(view.status, Condition(type=PAUSED, status=True, reason=reasons.NONE, message=message, since=now))
-    status = put(status, Condition(type=RUNNING, status=False, reason=reasons.PAUSED, message=message, since=now))
+    status = view.status.put(PAUSED, now, holds=True, message=message)
+    status = status.put(RUNNING, now, holds=False, reason=reasons.PAUSED, message=message)
     status = with_tasks(status, view.replicas).but(
         phase=Phase.PAUSED, waiting="", preempted="", start_after=None, running_time=None
     )
@@ -36,10 +36,9 @@ def suspend(view: JobView, now: datetime) -> Plan | None:
     """Suspend the job at the user's request: delete every pod, and clear the start time, since it starts anew."""
     if not view.is_suspended:
         return None
-    condition = Condition(type=SUSPENDED, status=True, reason=reasons.JOB_SUSPENDED, message=ON_HOLD, since=now)
-    status = put(view.status, condition)
-    condition = Condition(type=RUNNING, status=False, reason=reasons.SUSPENDED, message=ON_HOLD, since=now)
-    status = with_tasks(put(status, condition), view.replicas).but(
+    status = view.status.put(SUSPENDED, now, holds=True, reason=reasons.JOB_SUSPENDED, message=ON_HOLD)
+    status = status.put(RUNNING, now, holds=False, reason=reasons.SUSPENDED, message=ON_HOLD)
+    status = with_tasks(status, view.replicas).but(
         phase=Phase.PENDING,
         waiting=ON_HOLD,
         preempted="",
@@ -55,7 +54,7 @@ def suspend(view: JobView, now: datetime) -> Plan | None:
 
 def hold(view: JobView, now: datetime) -> Plan | None:
     """Delete pods of a paused or suspended job that still run."""
-    if view.status.phase is not Phase.PAUSED and not is_true(view.status, SUSPENDED):
+    if view.status.phase is not Phase.PAUSED and not view.status.is_true(SUSPENDED):
         return None
     delete, wake_at = pods_to_stop(view, now)
     return Plan(status=with_tasks(view.status, view.replicas), delete=delete, wake_at=wake_at)
@@ -71,20 +70,19 @@ def resume(view: JobView, now: datetime) -> Plan | None:
     is_timed = paused is not None and status.start_time is not None
     seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
     message = "the job resumes after a pause"
-    status = put(status, Condition(type=PAUSED, status=False, reason=reasons.NONE, message=message, since=now))
+    status = status.put(PAUSED, now, holds=False, message=message)
     status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
     return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason=reasons.RESUMING, message=message))
 
 
 def unsuspend(view: JobView, now: datetime) -> Plan | None:
     """Let a job start, or start again, that is no longer suspended."""
-    is_on_hold = view.status.phase is not Phase.PAUSED and is_true(view.status, SUSPENDED)
+    is_on_hold = view.status.phase is not Phase.PAUSED and view.status.is_true(SUSPENDED)
     if not is_on_hold or view.is_suspended:
         return None
     message = "the job is no longer suspended"
-    condition = Condition(type=SUSPENDED, status=False, reason=reasons.JOB_RESUMED, message=message, since=now)
     had_pods = has_pods(view)
-    status = put(view.status, condition).but(
+    status = view.status.put(SUSPENDED, now, holds=False, reason=reasons.JOB_RESUMED, message=message).but(
         phase=Phase.RESUMING if had_pods else Phase.PENDING, resumes=view.status.resumes + had_pods, waiting=""
     )
     return next_attempt(view, status, EventDraft(reason=reasons.RESUMING, message=message))

@@ -12,9 +12,9 @@ from paceline.model.gang import FLUSH, ReplicaId, RestartScope
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase, ReplicaRecord
 from paceline.plan.job.attempts import ReplicaAttempt, current_attempts, with_attempts
-from paceline.plan.job.conditions import SUSPENDED, is_true
+from paceline.plan.job.conditions import SUSPENDED
 from paceline.plan.job.restart_policy import RestartVerdict, evaluate
-from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
+from paceline.plan.job.snapshot import JobSnapshot, PodPhase
 
 # Phases of a first attempt that has written nothing.
 UNSTARTED = (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
@@ -78,15 +78,15 @@ def _unsaved_output(snapshot: JobSnapshot) -> frozenset[ReplicaId]:
         return frozenset(status.scaled_down)
     wrote = {
         *status.scaled_down,
-        *(record.place for record in status.replicas if record.uid and (record.attempt or _has_begun(record))),
+        *(
+            record.place
+            for record in status.replicas
+            if record.uid and (record.attempt or record.phase not in UNSTARTED)
+        ),
         *(pod.place for pod in snapshot.pods if pod.attempt or pod.phase is not PodPhase.PENDING),
     }
     members = {member.place for member in snapshot.gang.members}
     return frozenset(place for place in wrote - members if not _is_uploaded(snapshot, place, sidecars))
-
-
-def _has_begun(record: ReplicaRecord) -> bool:
-    return record.phase not in UNSTARTED
 
 
 def _is_uploaded(snapshot: JobSnapshot, place: ReplicaId, sidecars: set[str]) -> bool:
@@ -98,11 +98,7 @@ def _is_uploaded(snapshot: JobSnapshot, place: ReplicaId, sidecars: set[str]) ->
     ):
         return True
     pods = sorted((pod for pod in snapshot.pods if pod.place == place), key=lambda pod: pod.attempt)
-    return bool(pods) and _has_uploaded(pods[-1], sidecars)
-
-
-def _has_uploaded(pod: PodSnapshot, sidecars: set[str]) -> bool:
-    return any(stage.name in sidecars and stage.exit_code == 0 for stage in pod.stages)
+    return bool(pods) and any(stage.name in sidecars and stage.exit_code == 0 for stage in pods[-1].stages)
 
 
 def _unstarted(snapshot: JobSnapshot) -> tuple[ReplicaAttempt, ...]:
@@ -110,7 +106,7 @@ def _unstarted(snapshot: JobSnapshot) -> tuple[ReplicaAttempt, ...]:
     status = snapshot.status
     # We delete pods ourselves of a job that is on hold or has ended. In a gang that restarts together only observers
     # are recreated alone.
-    is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
+    is_held = status.phase.is_final or status.phase is Phase.PAUSED or status.is_true(SUSPENDED) or status.ending
     is_gang = snapshot.gang.scope is RestartScope.GANG
     if is_held or (is_gang and not snapshot.gang.observer_roles):
         return ()

@@ -163,11 +163,8 @@ def _say(name: str, amount: Decimal, total: NodeResources, nodes: int) -> str:
         return f"{shortage} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
     free, capacity = max(total.free(name), Decimal(0)), total.has(name)
     numbers = f"{_amount(name, amount)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
-    return f"{nodes} {_insufficient(name)} ({numbers})"
-
-
-def _insufficient(name: str) -> str:
-    return "Too many pods" if name == PODS else f"Insufficient {name}"
+    shortage = "Too many pods" if name == PODS else f"Insufficient {name}"
+    return f"{nodes} {shortage} ({numbers})"
 
 
 def _warnings(gang: PodGroup, fit: Fit, shared: frozenset[str]) -> dict[Key, str]:

@@ -1,8 +1,10 @@
 """Which nodes a pod may run on: node selector, node affinity and tolerations."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from paceline.apimachinery.selector import expression_rule
 
 NOT_READY = "node.kubernetes.io/not-ready"
 # Taints with another effect do not prevent scheduling.
@@ -58,8 +60,8 @@ def why_not_schedulable(
     wishes: NodeRequirements, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]
 ) -> str:
     """Return why a pod does not fit a node's labels or taints; empty when it does."""
-    if missing := dict(wishes.selector.items() - labels.items()):
-        return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"
+    if missing := sorted(wishes.selector.items() - labels.items()):
+        return f"no node has the labels {', '.join(f'{name}={value}' for name, value in missing)}"
     if wishes.terms and not any(_holds(term, node, labels) for term in wishes.terms):
         return f"no node matches the affinity {' or '.join(_spelled(term) for term in wishes.terms)}"
     for taint in taints:
@@ -68,10 +70,6 @@ def why_not_schedulable(
                 return "no node is ready"
             return f"every node has a taint that the pod does not tolerate: {taint}"
     return ""
-
-
-def _pairs(labels: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def _holds(term: Mapping[str, Any], node: str, labels: Mapping[str, str]) -> bool:
@@ -86,29 +84,10 @@ def _holds(term: Mapping[str, Any], node: str, labels: Mapping[str, str]) -> boo
 
 
 def _meets(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    rule = _OPERATORS.get(str(expression.get("operator")))
-    values = [str(value) for value in expression.get("values") or ()]
-    return rule is not None and rule(labels.get(str(expression.get("key"))), values)
-
-
-def _number(text: str | None) -> int | None:
-    digits = (text or "").removeprefix("-")
-    return int(text or "") if digits.isdecimal() and len(digits) < 20 else None
-
-
-def _compares(label: str | None, values: list[str], sign: int) -> bool:
-    have, limit = _number(label), _number(values[0] if values else None)
-    return have is not None and limit is not None and (have - limit) * sign > 0
-
-
-_OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
-    "In": lambda label, values: label is not None and label in values,
-    "NotIn": lambda label, values: label is None or label not in values,
-    "Exists": lambda label, _values: label is not None,
-    "DoesNotExist": lambda label, _values: label is None,
-    "Gt": lambda label, values: _compares(label, values, 1),
-    "Lt": lambda label, values: _compares(label, values, -1),
-}
+    try:
+        return expression_rule(expression).holds(labels)
+    except KeyError:
+        return False
 
 
 def _spelled(term: Mapping[str, Any]) -> str:

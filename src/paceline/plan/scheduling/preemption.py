@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paceline.apimachinery.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of
+from paceline.apimachinery.meta import (
+    Key,
+    Object,
+    annotations_of,
+    condition_of,
+    controller_of,
+    is_deleting,
+    key_of,
+    labels_of,
+)
 from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.model import reasons, well_known_labels
@@ -39,13 +48,9 @@ class DisruptionWork:
 
 def disruption_condition(pod: Object) -> Object | None:
     """Return the DisruptionTarget condition of a preempted pod, or None."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    marks = (
-        condition
-        for condition in conditions
-        if (condition.get("type"), condition.get("reason")) == (TYPE, reasons.PREEMPTION_BY_SCHEDULER)
-    )
-    return next((condition for condition in marks if condition.get("status") == "True"), None)
+    condition = condition_of(pod, TYPE) or {}
+    is_preempted = (condition.get("reason"), condition.get("status")) == (reasons.PREEMPTION_BY_SCHEDULER, "True")
+    return condition if is_preempted else None
 
 
 def is_marked(pod: Object) -> bool:

@@ -94,7 +94,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeResou
             taints=taints_of(node.get("spec") or {}),
         )
         for node in nodes
-        if _takes_pods(node)
+        if is_ready(node) and not (node.get("spec") or {}).get("unschedulable")
     )
 
 
@@ -150,8 +150,11 @@ def _gangs(family: list[Object]) -> Iterable[PodGroup]:
         members = sorted((pod for pod in waiting if _attempt(pod) == attempt or not is_begun), key=key_of)
         first = members[0]
         yield PodGroup(
-            name=_gang_name(first),
-            asks=tuple(_ask(pod) for pod in members),
+            name=labels_of(first).get(labels.OWNER_NAME) or key_of(first)[1],
+            asks=tuple(
+                PodRequest(key=key_of(pod), requests=requests_of(pod["spec"]), wishes=wishes_of(pod["spec"]))
+                for pod in members
+            ),
             size=max(_size(pod) for pod in members),
             present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
             placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not waits(pod)}),
@@ -161,11 +164,6 @@ def _gangs(family: list[Object]) -> Iterable[PodGroup]:
             rank=min(rank_of(pod) for pod in members),
             preempts=all(pod["spec"].get("preemptionPolicy") != "Never" for pod in members),
         )
-
-
-def _ask(pod: Object) -> PodRequest:
-    spec = pod["spec"]
-    return PodRequest(key=key_of(pod), requests=requests_of(spec), wishes=wishes_of(spec))
 
 
 def _priority(pod: Object) -> int:
@@ -184,10 +182,6 @@ def family_of(pod: Object) -> str:
     owner = controller_of(pod)
     is_member = labels.GANG_SIZE in annotations_of(pod)
     return str(owner["uid"]) if owner is not None and is_member else uid_of(pod)
-
-
-def _gang_name(pod: Object) -> str:
-    return labels_of(pod).get(labels.OWNER_NAME) or key_of(pod)[1]
 
 
 def _place(pod: Object) -> tuple[str, str]:
@@ -217,10 +211,6 @@ def waits(pod: Object) -> bool:
 def _holds(pod: Object) -> bool:
     """Return whether a pod has a node and has not ended."""
     return bool(pod["spec"].get("nodeName")) and not is_terminal(pod) and not is_deleting(pod)
-
-
-def _takes_pods(node: Object) -> bool:
-    return is_ready(node) and not (node.get("spec") or {}).get("unschedulable")
 
 
 def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:

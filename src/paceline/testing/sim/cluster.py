@@ -9,9 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from paceline.apimachinery.meta import Object
-from paceline.apiserver.app import Server, make_app
+from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.config import Server
 from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.rest import Verbs

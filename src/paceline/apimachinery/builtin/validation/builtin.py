@@ -6,27 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from paceline.apimachinery.builtin.scheduling import SYSTEM_PRIORITIES
-from paceline.apimachinery.builtin.validation.pod import (
-    PREEMPTION_POLICIES,
-    TAINT_EFFECTS,
-    pod_change_faults,
-    pod_faults,
-)
-from paceline.apimachinery.builtin.validation.service import (
-    endpoints_faults,
-    service_change_faults,
-    service_faults,
-    slice_change_faults,
-    slice_faults,
-)
-from paceline.apimachinery.builtin.validation.storage import (
-    claim_change_faults,
-    claim_faults,
-    storage_class_change_faults,
-    storage_class_faults,
-    volume_change_faults,
-    volume_faults,
-)
+from paceline.apimachinery.builtin.validation import pod, service, storage
 from paceline.apimachinery.builtin.validation.values import (
     IMMUTABLE,
     at_least,
@@ -134,7 +114,7 @@ def _node_faults(node: Object) -> Iterator[Fault]:
             yield invalid(f"{path}.value", taint["value"], problem)
         if not taint.get("effect"):
             yield required(f"{path}.effect")
-        yield from choice_faults(taint.get("effect"), TAINT_EFFECTS, f"{path}.effect")
+        yield from choice_faults(taint.get("effect"), pod.TAINT_EFFECTS, f"{path}.effect")
 
 
 def _priority_class_faults(priority: Object) -> Iterator[Fault]:
@@ -144,7 +124,7 @@ def _priority_class_faults(priority: Object) -> Iterator[Fault]:
             yield forbidden("metadata.name", "names that start with 'system-' are reserved for Kubernetes")
     elif value > _HIGHEST_PRIORITY:
         yield forbidden("value", f"must be at most {_HIGHEST_PRIORITY}")
-    yield from choice_faults(priority.get("preemptionPolicy"), PREEMPTION_POLICIES, "preemptionPolicy")
+    yield from choice_faults(priority.get("preemptionPolicy"), pod.PREEMPTION_POLICIES, "preemptionPolicy")
 
 
 def _priority_class_change_faults(new: Object, old: Object) -> Iterator[Fault]:
@@ -172,12 +152,9 @@ def _event_faults(event: Object, reporter: str = "reportingComponent") -> Iterat
             yield invalid(field, "", f"can have at most {most} characters")
 
 
-def events_v1_faults(event: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Return the faults of an event of events.k8s.io, which is given with the field names of the core group."""
-    return (*_event_faults(event, "reportingController"), *_events_v1_faults(event))
-
-
-def _events_v1_faults(event: Object) -> Iterator[Fault]:
+def events_v1_faults(event: Object, _lookup: Lookup) -> Iterator[Fault]:
+    """Yield the faults of an event of events.k8s.io, which is given with the field names of the core group."""
+    yield from _event_faults(event, "reportingController")
     series = event.get("series")
     if isinstance(series, dict):
         if (series.get("count") or 0) < 2:
@@ -196,42 +173,30 @@ def _events_v1_faults(event: Object) -> Iterator[Fault]:
         yield invalid("source", "", "must not be set")
 
 
-_Check = Callable[[Object, Lookup], tuple[Fault, ...]]
-_ChangeCheck = Callable[[Object, Object], tuple[Fault, ...]]
-
-
-def _check(rule: Callable[[Object], Iterator[Fault]]) -> _Check:
-    return lambda obj, _lookup: tuple(rule(obj))
-
-
-def _change_check(rule: Callable[[Object, Object], Iterator[Fault]]) -> _ChangeCheck:
-    return lambda new, old: tuple(rule(new, old))
-
-
-CHECKS: Mapping[tuple[str, str], _Check] = {
-    ("", "ConfigMap"): _check(_config_map_faults),
-    ("", "Endpoints"): _check(endpoints_faults),
-    ("", "Event"): _check(_event_faults),
-    ("", "Node"): _check(_node_faults),
-    ("", "PersistentVolume"): _check(volume_faults),
-    ("", "PersistentVolumeClaim"): _check(claim_faults),
-    ("", "Pod"): _check(pod_faults),
-    ("", "Secret"): _check(_secret_faults),
-    ("", "Service"): _check(service_faults),
-    ("coordination.k8s.io", "Lease"): _check(_lease_faults),
-    ("discovery.k8s.io", "EndpointSlice"): _check(slice_faults),
-    ("scheduling.k8s.io", "PriorityClass"): _check(_priority_class_faults),
-    ("storage.k8s.io", "StorageClass"): _check(storage_class_faults),
+CHECKS: Mapping[tuple[str, str], Callable[[Object], Iterator[Fault]]] = {
+    ("", "ConfigMap"): _config_map_faults,
+    ("", "Endpoints"): service.endpoints_faults,
+    ("", "Event"): _event_faults,
+    ("", "Node"): _node_faults,
+    ("", "PersistentVolume"): storage.volume_faults,
+    ("", "PersistentVolumeClaim"): storage.claim_faults,
+    ("", "Pod"): pod.pod_faults,
+    ("", "Secret"): _secret_faults,
+    ("", "Service"): service.service_faults,
+    ("coordination.k8s.io", "Lease"): _lease_faults,
+    ("discovery.k8s.io", "EndpointSlice"): service.slice_faults,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class_faults,
+    ("storage.k8s.io", "StorageClass"): storage.storage_class_faults,
 }
 
-CHANGES: Mapping[tuple[str, str], _ChangeCheck] = {
-    ("", "ConfigMap"): _change_check(_data_change_faults),
-    ("", "PersistentVolume"): _change_check(volume_change_faults),
-    ("", "PersistentVolumeClaim"): _change_check(claim_change_faults),
-    ("", "Pod"): _change_check(pod_change_faults),
-    ("", "Secret"): _change_check(_data_change_faults),
-    ("", "Service"): _change_check(service_change_faults),
-    ("discovery.k8s.io", "EndpointSlice"): _change_check(slice_change_faults),
-    ("scheduling.k8s.io", "PriorityClass"): _change_check(_priority_class_change_faults),
-    ("storage.k8s.io", "StorageClass"): _change_check(storage_class_change_faults),
+CHANGES: Mapping[tuple[str, str], Callable[[Object, Object], Iterator[Fault]]] = {
+    ("", "ConfigMap"): _data_change_faults,
+    ("", "PersistentVolume"): storage.volume_change_faults,
+    ("", "PersistentVolumeClaim"): storage.claim_change_faults,
+    ("", "Pod"): pod.pod_change_faults,
+    ("", "Secret"): _data_change_faults,
+    ("", "Service"): service.service_change_faults,
+    ("discovery.k8s.io", "EndpointSlice"): service.slice_change_faults,
+    ("scheduling.k8s.io", "PriorityClass"): _priority_class_change_faults,
+    ("storage.k8s.io", "StorageClass"): storage.storage_class_change_faults,
 }
