@@ -23,7 +23,7 @@ import yaml
 
 from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import Embedded, embedded, paceline_command, processes_with, wait_until
-from tests.e2e.support.counting_job import MEMBERS, Counting, is_sandbox, told_about
+from tests.e2e.support.counting_job import MEMBERS, Counting, is_program, told_about
 from tests.e2e.support.frameworks import folder_of
 
 log = logging.getLogger(__name__)
@@ -126,18 +126,18 @@ def test_a_job_does_not_notice_a_kill_at_any_moment(
     log.info("round %d: %s is killed at %s", number, target, moment)
     before = pod_folders(cluster)
 
-    submitting = subprocess.Popen(
+    with subprocess.Popen(
         ["kubectl", "create", "-f", "-"], stdin=subprocess.PIPE, env=cluster.environment(), text=True
-    )
-    with submitting.stdin as stdin:
-        stdin.write(job.manifest())
-    wait_until(f"{moment} has come", lambda: moment.has_come(pod_folders(cluster) - before))
-    running = job.processes()
-    kill_and_bring_back(cluster, target)
-    # What had begun goes on as the very same process; there is no second one beside it.
-    assert job.processes() <= running or len(running) < MEMBERS
-    if submitting.wait(timeout=60) != 0:
-        # Nobody was told that it is stored: the one who submits tries again.
+    ) as submitting:
+        with submitting.stdin as stdin:
+            stdin.write(job.manifest())
+        wait_until(f"{moment} has come", lambda: moment.has_come(pod_folders(cluster) - before))
+        running = job.processes()
+        kill_and_bring_back(cluster, target)
+        # What had begun goes on as the very same process; there is no second one beside it.
+        assert job.processes() <= running or len(running) < MEMBERS
+    if submitting.returncode != 0:
+        # The answer that it is stored was lost, so the user submits it again.
         job.submit()
 
     status = job.wait("Succeeded")
@@ -305,7 +305,7 @@ class Demo:
         assert created.code == 0, created.err
 
     def processes(self) -> frozenset[tuple[int, int]]:
-        return frozenset(each for each in processes_with(f"/mnt/{self.name}") if not is_sandbox(each[0]))
+        return frozenset(each for each in processes_with(f"/mnt/{self.name}") if is_program(each[0]))
 
     def status(self) -> dict:
         return json.loads(self.cluster.kubectl("get", "pj", self.name, "-o", "json").out)["status"]

@@ -98,7 +98,7 @@ class Counting:
     def processes(self) -> frozenset[tuple[int, int]]:
         """The members' own processes (not bubblewrap's, which have the same arguments): pid and start time."""
         marked = processes_with(self.name)
-        return frozenset(each for each in marked if not is_sandbox(each[0]))
+        return frozenset(process for process in marked if is_program(process[0]))
 
     def wait_running(self) -> frozenset[tuple[int, int]]:
         """Wait until every member has begun to print, and give their processes."""
@@ -144,8 +144,9 @@ def printed_by(rank: int, lines: int) -> str:
     return "".join(f"{line}\n" for line in [*said, f"rank {rank} crc {total:08x}"])
 
 
-def is_sandbox(pid: int) -> bool:
+def is_program(pid: int) -> bool:
+    """Return whether a process is neither bubblewrap's nor has ended since it was listed."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap"
+        return Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap"
     except OSError:
         return False

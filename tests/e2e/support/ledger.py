@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.testing.embedded import Embedded, arguments, processes_with
-from tests.e2e.support.counting_job import is_sandbox
+from tests.e2e.support.counting_job import is_program
 from tests.e2e.support.manifests import text
 
 SCRIPT = (Path(__file__).parents[1] / "jobs" / "ledger.py").read_text()
@@ -96,7 +96,7 @@ class Crowd:
         found: dict[tuple[str, str], set[tuple[int, int]]] = {}
         for pid, ticks in processes_with(self.mark):
             words = arguments(pid)
-            if self.mark in words and not is_sandbox(pid):
+            if self.mark in words and is_program(pid):
                 at = words.index(self.mark)
                 found.setdefault((words[at + 1], words[at + 2]), set()).add((pid, ticks))
         return found
