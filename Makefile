@@ -69,6 +69,9 @@ bench: setup ## measure, as ratios in one run
 up: setup ## start the embedded cluster in the foreground
 	@.venv/bin/paceline up $(ARGS)
 
+# The theme prints a notice about another product of its makers at every build; its version is fixed in docs/requirements.lock.
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+
 docs: ## build the documentation site into site/ (open site/index.html); a warning fails
 	@home=$$(tools/setup docs) && "$$home/bin/mkdocs" build --strict $(ARGS)
 
