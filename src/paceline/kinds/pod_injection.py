@@ -19,7 +19,7 @@ from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git,
 from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
 
 # Image of our program that does the work in the pods; the embedded cluster runs the installed Paceline instead.
-IMAGE = f"paceline/porter:{__version__}"
+IMAGE = f"paceline/podtools:{__version__}"
 PROGRAM = ("python", "-m", "paceline.podtools")
 # Directory that the containers of a pod share: uv, the installer, and the packages that it installs.
 TOOLS, CACHE, SECRETS = "/paceline", "/paceline-cache", "/paceline-secrets"
@@ -36,7 +36,7 @@ SHARED = ("hostNetwork", "imagePullSecrets", "nodeSelector", "securityContext", 
 SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 NOTHING_KEPT = "files in /output were not kept, because spec.output is not set"
 # A sidecar that gets SIGTERM before it handles signals would stop without uploading, so the command waits for it.
-WAIT_READY = "i=0; until [ -e /tmp/porter-ready ] || [ $i -ge 600 ]; do i=$((i+1)); sleep 0.05; done"
+WAIT_READY = "i=0; until [ -e /tmp/podtools-ready ] || [ $i -ge 600 ]; do i=$((i+1)); sleep 0.05; done"
 # $1: `must` if a requirements file has to exist; the other arguments are the files to try.
 FIND_REQUIREMENTS = f"""must=$1; shift
 for file in "$@"; do

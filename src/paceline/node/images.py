@@ -39,7 +39,7 @@ PROMISES = {
     "deepspeed": ("deepspeed/deepspeed*", "deepspeed", "t9kpublic/deepspeed*"),
     "colossalai": ("hpcaitech/colossalai*", "colossalai", "t9kpublic/colossalai*"),
     "mpi": ("mpi4py", "mpioperator/*", "t9kpublic/mpi*"),
-    OWN: ("paceline/porter",),
+    OWN: ("paceline/podtools",),
     HOST: (
         *("alpine", "bash", "busybox", "centos", "debian", "fedora"),
         *("python", "redhat/ubi*", "rockylinux", "ubuntu"),

@@ -16,7 +16,7 @@ from paceline.podtools.uploader import Manifest, OutputSync, download_all, resto
 
 MAX_FLUSHES, FLUSH_PAUSE_SECONDS = 12, 4.0
 # Exists once the sidecar handles SIGTERM; the command's containers start after that.
-READY = Path("/tmp/porter-ready")  # noqa: S108 - in a container of our own
+READY = Path("/tmp/podtools-ready")  # noqa: S108 - in a container of our own
 # A file is uploaded when it has not changed for this long.
 SCAN_SECONDS = 2.0
 # Scan larger folders less often, to leave the processor to the command.

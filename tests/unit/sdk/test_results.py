@@ -10,7 +10,7 @@ from tests.unit.sdk.conftest import JOBS, PODS
 from paceline.errors import BadRequest, MethodNotAllowed, NotFound
 from paceline.model.gang import ReplicaId
 from paceline.podtools.output_tree import Stamp
-from paceline.podtools.upload_log import DESTINATION as PORTER_GOES_TO
+from paceline.podtools.upload_log import DESTINATION as UPLOADER_GOES_TO
 from paceline.podtools.upload_log import kept_line
 from paceline.podtools.uploader import Manifest, UploadedFile
 from paceline.sdk.results import (
@@ -72,11 +72,11 @@ def test_a_name_that_could_be_mistaken_is_read_back(name):
     assert (read, others) == (name, [])
 
 
-def test_the_porter_and_this_reader_have_the_same_words():
+def test_the_uploader_and_this_reader_use_the_same_words():
     stamp = Stamp(size=7, mtime_ns=0, inode=1)
     one = Manifest(job="j", files={"a": UploadedFile(stamp=stamp, sha256="")}).summary("there")
 
-    assert PORTER_GOES_TO == GOES_TO
+    assert UPLOADER_GOES_TO == GOES_TO
     assert [COUNT.match(each)[1] for each in (one, Manifest(job="j").summary("there"))] == ["1", "0"]
 
 
