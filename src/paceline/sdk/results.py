@@ -37,7 +37,7 @@ COUNT = re.compile(r"(\d+) files?, \d+ bytes?, (?:is|are) in ")
 class ResultFile:
     """An output file of a replica."""
 
-    member: str
+    replica: str
     name: str
     size: int
     # Time of the last change, as an RFC 3339 timestamp.
@@ -48,7 +48,7 @@ class ResultFile:
 class UploadLog:
     """What the upload logs report about one replica's files; logs are added newest first."""
 
-    member: str
+    replica: str
     files: dict[str, ResultFile] = field(default_factory=dict)
     # The last line that is not about a file: all files are uploaded, some are on their way, or an upload failed.
     message: str = ""
@@ -59,7 +59,7 @@ class UploadLog:
 
     def add(self, log: bytes) -> None:
         """Add the log of an earlier run."""
-        earlier, messages = read_log(self.member, log)
+        earlier, messages = read_log(self.replica, log)
         self.files = {**earlier, **self.files}
         self.message = self.message or (messages[-1] if messages else "")
         self.is_whole = any(line.startswith(GOES_TO) for line in messages)
@@ -75,7 +75,7 @@ class UploadLog:
         return f"{self.message}; {lacks}; .paceline/manifest.json next to them lists all"
 
 
-def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]:
+def read_log(replica: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]:
     """Return the files in a log by name, and its other lines; the last line about a file wins."""
     files: dict[str, ResultFile] = {}
     others = []
@@ -83,7 +83,7 @@ def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]
         match = KEPT.fullmatch(line)
         name = _name(match["name"]) if match else ""
         if match and name:
-            files[name] = ResultFile(member=member, name=name, size=int(match["size"]), time=match["time"])
+            files[name] = ResultFile(replica=replica, name=name, size=int(match["size"]), time=match["time"])
         elif line:
             others.append(line)
     return files, others
@@ -124,14 +124,14 @@ def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_
 
 def files_below(folder: Path) -> Iterator[ResultFile]:
     """Yield the files of every replica's folder, sorted by name; links are not followed."""
-    for member in sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)):
+    for replica in sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)):
         stats: dict[str, os.stat_result] = {}
-        with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
+        with suppress(OSError), closed(os.open(folder / replica, FOLDER)) as root:
             folders = [""]
             while folders:
                 folders += _look(root, folders.pop(), stats)
         for name in sorted(stats):
-            yield _file(member, name, stats[name])
+            yield _file(replica, name, stats[name])
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
@@ -162,10 +162,10 @@ def _look(root: int, inner: str, stats: dict[str, os.stat_result]) -> list[str]:
     return folders
 
 
-def _file(member: str, name: str, stat: os.stat_result) -> ResultFile:
+def _file(replica: str, name: str, stat: os.stat_result) -> ResultFile:
     shown = name.encode(errors="surrogateescape").decode(errors="replace")
     when = to_wire(datetime.fromtimestamp(int(stat.st_mtime), UTC))
-    return ResultFile(member=member, name=shown, size=stat.st_size, time=when)
+    return ResultFile(replica=replica, name=shown, size=stat.st_size, time=when)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ def read_upload_logs(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, Up
     """Return the upload logs with older ones added, newest first, until each is complete; `later` holds newer logs."""
     logs = dict(later)
     for uploader in sorted(uploaders, key=lambda uploader: uploader.turn, reverse=True):
-        log = logs.setdefault(uploader.place, UploadLog(member=str(uploader.place)))
+        log = logs.setdefault(uploader.place, UploadLog(replica=str(uploader.place)))
         if log.is_whole:
             continue
         try:
@@ -240,7 +240,7 @@ def _is_enough(logs: Mapping[ReplicaId, UploadLog], job: Object) -> bool:
 def _results(logs: Mapping[ReplicaId, UploadLog], silence: str = "") -> Results:
     """Return the combined results; raise NotFound if there are none, with `silence` as the message."""
     ordered = [logs[place] for place in sorted(logs)]
-    messages = tuple((log.member, sentence) for log in ordered if (sentence := log.sentence()))
+    messages = tuple((log.replica, sentence) for log in ordered if (sentence := log.sentence()))
     lost = [error for log in ordered for error in log.unread if isinstance(error, NotFound)]
     if not any(log.message or log.files for log in ordered):
         if lost:

@@ -165,7 +165,7 @@ def test_a_job_of_which_nobody_says_anything_is_tried_again_and_then_fails(clust
     failed = next(each for each in over["conditions"] if each["type"] == "Failed")
     assert failed["reason"] == "Stalled"
     assert "for more than 2 seconds" in failed["message"]
-    assert "; next attempt of all members (restart 1)\n" in shown
+    assert "; next attempt of all replicas (restart 1)\n" in shown
     mine = ("-l", "tensorstack.dev/owner-name=hangs", "-o", "jsonpath={.items[*].status.phase}")
     wait_until("nothing of it runs", lambda: "Running" not in cluster.kubectl("get", "pods", *mine).out)
 

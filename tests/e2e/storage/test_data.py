@@ -235,14 +235,14 @@ def gone_results(cluster: Embedded, name: str) -> dict[str, Any] | None:
 
 
 def check_listed(listed: dict[str, Any], wanted: dict[str, int]) -> None:
-    assert {(each["member"], each["name"]): each["size"] for each in listed["items"]} == {
+    assert {(each["replica"], each["name"]): each["size"] for each in listed["items"]} == {
         ("worker-0", name): size for name, size in wanted.items()
     }
     for each in listed["items"]:
         age = datetime.now(UTC) - datetime.fromisoformat(each["time"])
         assert abs(age.total_seconds()) < 300, each
     said = f"{len(wanted)} files, {sum(wanted.values())} bytes, are in s3://results/runs/apart/worker-0"
-    assert listed["members"] == [{"member": "worker-0", "message": said}]
+    assert listed["replicas"] == [{"replica": "worker-0", "message": said}]
 
 
 def test_s47_a_job_that_keeps_nothing_is_told_what_to_do(cluster):

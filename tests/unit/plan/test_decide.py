@@ -324,7 +324,7 @@ class TestBlaming:
         plan = decide(seen("Running", "gone"), NOW)
 
         assert plan.events[-1].message == (
-            "pod demo-12345-worker-1 was deleted before it ended; next attempt of all members (restart 1 of at most 3)"
+            "pod demo-12345-worker-1 was deleted before it ended; next attempt of all replicas (restart 1 of at most 3)"
         )
 
 

@@ -110,7 +110,7 @@ def test_all_begin_anew_and_it_counts_as_one_restart(scope):
     assert (plan.events[-1].reason, plan.events[-1].is_warning) == ("Stalled", True)
     assert plan.events[-1].message == (
         "no replica has written a line since 2030-01-01T00:00:00Z, for more than 100 seconds; "
-        "next attempt of all members (restart 1 of at most 3)"
+        "next attempt of all replicas (restart 1 of at most 3)"
     )
     gone = replace(then(world, plan, "", ""), pods=(), log_activity={})
     made = decide(gone, after(141)).create

@@ -34,8 +34,8 @@ def line(name, size=1):
     return f"kept {size} {NOON} {name}\n".encode()
 
 
-def file(name, size=1, member="worker-0"):
-    return ResultFile(member=member, name=name, size=size, time=NOON)
+def file(name, size=1, replica="worker-0"):
+    return ResultFile(replica=replica, name=name, size=size, time=NOON)
 
 
 def keeper(log, attempt=0, *, is_errand=False, place=WORKER):
@@ -118,7 +118,7 @@ def test_the_errand_that_copied_the_rest_has_the_last_word():
 
 
 def test_a_list_that_lacks_files_says_so():
-    found = UploadLog(member="worker-0")
+    found = UploadLog(replica="worker-0")
     found.add(line("a") + b"3 files, 9 bytes, are in there\n")
 
     assert "only 1 of them are listed" in found.sentence()
@@ -146,7 +146,7 @@ def test_the_sidecar_of_every_member_is_asked(stage, session, job, pod_object):
 
     found = results_of(session, "digits")
 
-    assert found.files == (file("of-0"), file("of-1", member="worker-1"))
+    assert found.files == (file("of-0"), file("of-1", replica="worker-1"))
     assert found.messages == (("worker-0", "results go to there"), ("worker-1", "results go to there"))
     assert {stage.asked.get()["container"] for _ in (0, 1)} == {"paceline-output"}
 
@@ -166,7 +166,7 @@ def test_an_errand_is_asked_for_the_member_it_copied_for(stage, session, job, po
     stage.put(PODS, resolve)
     stage.logs["digits-1a2b3-flush-big-role-3"].append([b"results go to there\n" + line("a")])
 
-    assert results_of(session, "digits").files == (file("a", member="big-role-3"),)
+    assert results_of(session, "digits").files == (file("a", replica="big-role-3"),)
     assert "container" not in stage.asked.get()
 
 
@@ -200,7 +200,7 @@ def test_of_members_whose_list_was_removed_it_is_said_beside_the_lists_of_others
 
     found = results_of(session, "digits")
 
-    assert found.files == (file("a", member="worker-1"),)
+    assert found.files == (file("a", replica="worker-1"),)
     assert found.messages == (("worker-0", "was removed"), ("worker-1", "results go to there"))
 
 
@@ -230,7 +230,7 @@ def test_where_nothing_is_copied_files_are_listed_where_they_lie(session, job, t
 
     here, elsewhere = (results_of(session, "digits", is_here=is_here) for is_here in (True, False))
 
-    assert here.files == (file("a", 2), file("x/y.bin", 2), file("a", 2, member="worker-1"))
+    assert here.files == (file("a", 2), file("x/y.bin", 2), file("a", 2, replica="worker-1"))
     assert str(tmp_path / "digits") in here.messages[0][1]
     assert (elsewhere.files, "a folder of this machine" in elsewhere.messages[0][1]) == ((), True)
 

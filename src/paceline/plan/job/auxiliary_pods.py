@@ -86,6 +86,6 @@ def _resolved(view: JobView, pod: AuxiliaryPodSnapshot, now: datetime) -> Plan:
         message = f"pod {pod.pod} reported no commit: {commit or 'it reported nothing'}"
         return fail(view, now, reason=reasons.SOURCE_NOT_FOUND, message=message)
     status = view.status.but(source={"commit": commit}, waiting="")
-    event = EventDraft(reason=reasons.SOURCE_RESOLVED, message=f"all members use commit {commit}")
+    event = EventDraft(reason=reasons.SOURCE_RESOLVED, message=f"all replicas use commit {commit}")
     # The next reconciliation creates the members, once the commit is recorded.
     return Plan(status=status, events=(event,), wake_at=now)

@@ -50,7 +50,7 @@ def report_created(view: JobView, plan: Plan, _now: datetime) -> Plan:
     names = [replica.name for replica in view.replicas if replica.uid and replica.uid not in uids]
     events = [EventDraft(reason=reasons.NEW_REPLICA, message=f"pod {name} was created") for name in names]
     if plan.status.conditions and not view.stored.conditions:
-        message = f"job {view.naming.job} has {len(view.replicas)} members"
+        message = f"job {view.naming.job} has {len(view.replicas)} replicas"
         events.insert(0, EventDraft(reason=reasons.CREATED, message=message))
     return replace(plan, events=(*events, *plan.events))
 

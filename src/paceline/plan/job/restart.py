@@ -29,7 +29,7 @@ def restart_failed(view: JobView, now: datetime) -> Plan | None:
     status = with_failure(view.gang, observed_status(view, now), view.replicas, now, cause=cause)
     status = restarted(status, view.gang, again, now)
     names = (
-        "all members" if restarts_whole_gang(view.gang, again) else ", ".join(str(replica.place) for replica in again)
+        "all replicas" if restarts_whole_gang(view.gang, again) else ", ".join(str(replica.place) for replica in again)
     )
     reason = describe_failure(failure_of(cause)) if cause else "restartPolicy is Always"
     message = f"{reason}; next attempt of {names} {_describe_count(view.gang, status)}"
@@ -38,7 +38,7 @@ def restart_failed(view: JobView, now: datetime) -> Plan | None:
 
 
 def restart_stalled(view: JobView, now: datetime) -> Plan | None:
-    """Restart all members of a stalled job, since it is unknown which of them hangs; fail if that is not allowed."""
+    """Restart all replicas of a stalled job, since it is unknown which of them hangs; fail if that is not allowed."""
     since = check_stall(view, now).since
     if since is None:
         return None
@@ -46,25 +46,25 @@ def restart_stalled(view: JobView, now: datetime) -> Plan | None:
     if refusal := why_no_restart(view.gang, view.status):
         return fail(view, now, reason=reasons.STALLED, message=f"{explanation}; {refusal}")
     status = restart_all(observed_status(view, now), view.gang, now)
-    message = f"{explanation}; next attempt of all members {_describe_count(view.gang, status)}"
+    message = f"{explanation}; next attempt of all replicas {_describe_count(view.gang, status)}"
     return _restart(view, status, EventDraft(reason=reasons.STALLED, message=message, is_warning=True), now)
 
 
 def restart_requested(view: JobView, _now: datetime) -> Plan | None:
-    """Restart all members at the user's request."""
+    """Restart all replicas at the user's request."""
     if not is_restart_requested(view) or not has_pods(view):
         return None
-    return _restart_uncounted(view, "a restart was requested; next attempt of all members")
+    return _restart_uncounted(view, "a restart was requested; next attempt of all replicas")
 
 
 def restart_resized(view: JobView, _now: datetime) -> Plan | None:
-    """Restart all members of an elastic job that start together when their number has changed."""
+    """Restart all replicas of an elastic job that start together when their number has changed."""
     if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA or not view.stored.replicas:
         return None
     recorded = {record.place for record in view.stored.replicas if not record.is_scaled_down}
     if recorded == {member.place for member in view.gang.members}:
         return None
-    message = f"the job has {len(view.gang.members)} members now, which start together; next attempt of all members"
+    message = f"the job has {len(view.gang.members)} replicas now, which start together; next attempt of all replicas"
     return _restart_uncounted(view, message)
 
 
@@ -88,7 +88,7 @@ def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
     reason = preempted[0].preemption
     status = status.but(preempted=reason, waiting=reason)
     status = with_tasks(status, current_attempts(view, status))
-    names = "all members" if is_whole else ", ".join(str(replica.place) for replica in preempted)
+    names = "all replicas" if is_whole else ", ".join(str(replica.place) for replica in preempted)
     pod_names = {replica.name for replica in preempted}
     delete = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
     event = EventDraft(
@@ -98,7 +98,7 @@ def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
 
 
 def next_attempt(view: JobView, status: JobStatus, event: EventDraft) -> Plan:
-    """Return a plan that starts the next attempt of all members, if any pod was created."""
+    """Return a plan that starts the next attempt of all replicas, if any pod was created."""
     status = begin_all(status, view.gang) if has_pods(view) else status
     status = status.but(restart_granted=view.restart_request, start_after=None, waiting="")
     status = with_tasks(status, current_attempts(view, status))

@@ -34,18 +34,18 @@ def results(*, cluster: ClusterOptions, name: str, output: str | None) -> None:
         out().document(text)
         return
     if output == "name":
-        out().lines(f"{file.member}/{file.name}" for file in results.files)
+        out().lines(f"{file.replica}/{file.name}" for file in results.files)
         return
     if results.files:
-        rows = [(file.member, size(file.size), file.time, file.name) for file in results.files]
+        rows = [(file.replica, size(file.size), file.time, file.name) for file in results.files]
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
     else:
         err().line(f"No results of {name} yet.")
-    for member, message in results.messages:
-        err().line(f"{member}: {message}" if member else message, "dim")
+    for replica, message in results.messages:
+        err().line(f"{replica}: {message}" if replica else message, "dim")
 
 
 def document(results: Results) -> dict[str, object]:
     """Return the results as an object for JSON and YAML."""
-    members = [{"member": member, "message": message} for member, message in results.messages]
-    return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "members": members}
+    replicas = [{"replica": replica, "message": message} for replica, message in results.messages]
+    return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "replicas": replicas}
