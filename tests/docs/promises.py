@@ -225,10 +225,10 @@ def _named(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
 HEAD = """\
 # Feature matrix
 
-Each row is one feature of the systems that Paceline replaces, and the tests that show it. **T**: T9k's tutorials, **H**: the
-Helm chart for TensorFlow, **S**: the model-training service, **D**: other documentation of these systems, **X**: similar systems.
-A test names its rows in its name or docstring. `python -m tests.docs.promises` writes this page; a row without a test fails
-`make unit`.
+Each row is one feature of the systems that Paceline replaces, and the tests that show it. **T**: T9k's tutorials,
+**H**: the Helm chart for TensorFlow, **S**: the model-training service, **D**: other documentation of these systems,
+**X**: similar systems. A test names its rows in its name or docstring. `python -m tests.docs.promises` writes this
+page; a row without a test fails `make unit`.
 """
 
 

@@ -34,6 +34,13 @@ def test_the_site_is_built_without_a_warning(site):
     assert not (site / "requirements.lock").exists()
 
 
+def test_a_field_in_a_table_breaks_behind_a_dot_only(site):
+    page = (site / "reference" / "kinds" / "pytorchtrainingjob.html").read_text()
+
+    assert "<td><code>source.<wbr>git.<wbr>url</code></td>" in page
+    assert "assets/site.css" in page
+
+
 def test_a_page_loads_nothing_from_the_internet(site):
     foreign = [
         f"{page.relative_to(site)}: {match[1] or match[2]}"
