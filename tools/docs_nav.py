@@ -1,4 +1,4 @@
-"""A hook of MkDocs: an entry of `nav` that ends with a slash stands for every page of that folder, with its README first.
+"""A hook of MkDocs: an entry of `nav` that ends with a slash stands for every page of that folder, its README first.
 
 In     `nav` of mkdocs.yml, and the folders below docs/.
 Out    `nav` with every page in it, so that a new kind or decision needs no second list.
@@ -21,8 +21,7 @@ def with_folders(entries: list[Any], docs: Path) -> Iterator[Any]:
     for entry in entries:
         if isinstance(entry, str) and entry.endswith("/"):
             pages = sorted((docs / entry).glob("*.md"), key=lambda page: (page.stem != "README", page.stem))
-            paths = (page.relative_to(docs).as_posix() for page in pages)
-            yield from ({"Overview": path} if path.endswith("README.md") else path for path in paths)
+            yield from (page.relative_to(docs).as_posix() for page in pages)
         elif isinstance(entry, dict):
             yield {
                 title: list(with_folders(part, docs)) if isinstance(part, list) else part
