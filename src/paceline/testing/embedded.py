@@ -142,11 +142,15 @@ def folder_for_cluster(*, env: dict[str, str] | None = None, home: Path | None =
 
 
 def end_all(home: Path) -> tuple[int, ...]:
-    """Kill whatever runs from a folder, and give what was found: a killed process may have had time for a child."""
+    """Kill whatever runs from a folder, and give what was found: a killed process may have had time for a child.
+
+    All are stopped before one is killed, so that none of them starts another one again or sees it end.
+    """
     processes = leftovers(home)
-    for pid in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
     return processes
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from paceline.cluster.crd_install import own_kinds
-from paceline.testing.embedded import Embedded
+from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.manifests import text
 
 SHORT_NAMES = ("pj", "tj", "mj", "gj", "dj", "caij", "bj", "xj")
@@ -105,6 +105,7 @@ def test_kinds_are_there_after_a_kill(cluster: Embedded) -> None:
     pid = cluster.control_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
+    wait_until("it has ended", lambda: cluster.control_pid != pid)
     started = cluster.paceline("up", "-d")
 
     assert started.code == 0, started.err

@@ -18,6 +18,7 @@ from paceline.cli.resource_args import PODS, job_or_pod
 from paceline.cli.sessions import open_session
 from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
+from paceline.model.app_status import AppPhase
 from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.job import JobRef
@@ -144,7 +145,7 @@ def chunks(session: Session, name: str, options: LogRequest) -> Iterator[tuple[s
 
 def present(session: Session, name: str, options: LogRequest) -> Iterator[tuple[str, bytes]]:
     """Yield the log of an existing job or pod."""
-    ref = job_or_pod(session, name)
+    ref = followed_job(session, name) if options.ask.is_followed else job_or_pod(session, name)
     if isinstance(ref, str):
         yield from (("", text) for text in pod_log(session, ref, options.ask))
         return
@@ -154,6 +155,20 @@ def present(session: Session, name: str, options: LogRequest) -> Iterator[tuple[
         yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
         print_hint(f"{ref} has no log lines{' in this period' if options.ask.since or options.ask.until else ''}")
+
+
+def followed_job(session: Session, name: str) -> JobRef | str:
+    """Return the job or pod to follow; the controller creates the job of a new application a moment later."""
+    try:
+        return job_or_pod(session, name)
+    except NotFound:
+        app = session.app(name)
+        if app is None or app.status().phase is not AppPhase.PENDING:
+            raise
+    # Imported here because only this case needs it.
+    from paceline.sdk.submission.train import wait_job
+
+    return wait_job(session, app.name)
 
 
 def logs_of(session: Session, ref: JobRef, options: LogRequest) -> Iterator[Logged]:
