@@ -82,12 +82,15 @@ def test_commands_wait_for_a_control_process_that_is_just_coming_back(cluster: E
 
 
 @pytest.mark.soak
-def test_it_is_back_within_two_seconds(cluster: Embedded) -> None:
+def test_it_is_back_within_two_seconds() -> None:
     took = []
-    for _ in range(20):
-        began = time.monotonic()
-        kill_control(cluster, signal.SIGKILL)
-        took.append(time.monotonic() - began)
+    for _ in range(5):
+        with embedded() as cluster:
+            # More kills in a row would be a crash loop, which is slowed down on purpose.
+            for _ in range(4):
+                began = time.monotonic()
+                kill_control(cluster, signal.SIGKILL)
+                took.append(time.monotonic() - began)
 
     assert sorted(took)[len(took) // 2] <= BACK_SECONDS, took
 
