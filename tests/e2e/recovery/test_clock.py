@@ -218,7 +218,11 @@ def test_nothing_ends_early_and_nothing_is_lost_when_the_clock_is_set(site: Site
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", JUMPS)
 def test_nothing_ends_early_however_often_the_clock_is_set(site: Site, name: str) -> None:
     for _ in range(ROUNDS):
         _live_through(site, name, is_killed=True)
+        # A new supervisor, which has seen no deaths: one that has seen many in a row slows restarts down.
+        site.cluster.kill_control_plane()
+        assert site.cluster.paceline("up", "-d").code == 0
