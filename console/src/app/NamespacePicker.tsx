@@ -1,0 +1,49 @@
+import { Select } from 'antd';
+import { useMemo, useState } from 'react';
+import { useText } from './i18n.tsx';
+import { usePreferences } from './preferences.ts';
+import { useNamespace, useSession } from './session.tsx';
+
+const ALL = '*';
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** Chooses the namespace of all lists. A name may be typed, since not everybody may list namespaces. */
+export function NamespacePicker() {
+  const { common } = useText();
+  const { me } = useSession();
+  const [namespace, choose] = useNamespace();
+  const [{ namespaces: typed }, set] = usePreferences();
+  const [search, setSearch] = useState('');
+  const names = useMemo(
+    () => [...new Set([...(me?.namespaces ?? []), ...typed, ...(namespace === '' ? [] : [namespace])])].sort(),
+    [me, typed, namespace],
+  );
+  const isNew = NAME.test(search) && !names.includes(search);
+  const options = [
+    ...(me?.namespaces === null ? [] : [{ value: ALL, label: common.bar.allNamespaces }]),
+    ...names.map((name) => ({ value: name, label: name })),
+    ...(isNew ? [{ value: search, label: common.bar.addNamespace(search) }] : []),
+  ];
+  const pick = (value: string) => {
+    if (value !== ALL && !names.includes(value)) set({ namespaces: [...typed, value] });
+    setSearch('');
+    choose(value === ALL ? '' : value);
+  };
+  return (
+    <div className="pl-namespace">
+      <span className="pl-namespace-label" id="namespace-label">
+        {common.bar.namespace}
+      </span>
+      <Select
+        aria-labelledby="namespace-label"
+        showSearch={{ searchValue: search, onSearch: setSearch }}
+        value={namespace === '' ? ALL : namespace}
+        options={options}
+        onChange={pick}
+        popupMatchSelectWidth={240}
+        variant="borderless"
+        notFoundContent={common.bar.noNamespace}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+import { actions } from './actions.ts';
+import { apps } from './apps.ts';
+import { common } from './common.ts';
+import { compare } from './compare.ts';
+import { create } from './create.ts';
+import { curves } from './curves.ts';
+import { history } from './history.ts';
+import { interactive } from './interactive.ts';
+import { job } from './job.ts';
+import { jobs } from './jobs.ts';
+import { logs } from './logs.ts';
+import { overview } from './overview.ts';
+import { reasons } from './reasons.ts';
+import { settings } from './settings.ts';
+import { volumes } from './volumes.ts';
+import { usage } from './usage.ts';
+
+/** Every text of the page in English. The Chinese words have the same type, so a missing one does not compile. */
+export const words = {
+  lang: 'en',
+  actions,
+  apps,
+  common,
+  compare,
+  create,
+  curves,
+  history,
+  interactive,
+  job,
+  jobs,
+  logs,
+  overview,
+  reasons,
+  settings,
+  volumes,
+  usage,
+};
+
+export type Words = typeof words;

@@ -1,0 +1,33 @@
+import { plural } from './plural.ts';
+
+export const overview = {
+  title: 'Overview',
+  attention: 'Needs attention',
+  allWell: 'Nothing needs you right now',
+  allWellHint: 'Failed and waiting jobs show up here.',
+  running: 'Running',
+  nothingRuns: 'Nothing runs at the moment.',
+  more: (count: number) => `${count.toLocaleString('en')} more`,
+  allJobs: 'All jobs',
+  machine: 'Machine',
+  nodes: (ready: number, total: number) => (ready === total ? plural(total, 'node') : `${ready} of ${plural(total, 'node')} ready`),
+  resource: { cpu: 'CPU', memory: 'Memory' },
+  used: (used: string, total: string) => `${used} of ${total} used`,
+  requested: (amount: string) => `${amount} requested`,
+  requestedOf: (amount: string, total: string) => `${amount} of ${total} requested`,
+  waiting: (amount: string) => `${amount} waiting`,
+  noUsage: 'This cluster has no metrics API: install metrics-server to see what is used now.',
+  noNodes: 'You may not list nodes, so what the machines have is not known.',
+  failedAgo: 'Failed',
+  waitingSince: 'Waiting since',
+  paused: 'Paused',
+  start: 'Start',
+  cards: {
+    train: ['Train my code', 'A script or a Git repository becomes a training, with a form of six fields.'],
+    form: ['Job from a form', 'All fields of a job, form and YAML side by side, checked while you type.'],
+    yaml: ['Paste YAML', 'You have a manifest: paste or drop it, and see its faults at their lines.'],
+    notebook: ['Notebook', 'JupyterLab on a volume, to try things before they become a job.'],
+  },
+  welcome: 'Train your first model',
+  welcomeHint: 'This project has no jobs yet. Each of these takes a minute:',
+};

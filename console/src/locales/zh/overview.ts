@@ -1,0 +1,33 @@
+import type { overview as en } from '../en/overview.ts';
+
+export const overview: typeof en = {
+  title: '总览',
+  attention: '需要处理',
+  allWell: '目前没有需要处理的作业',
+  allWellHint: '失败和等待中的作业会显示在这里。',
+  running: '运行中',
+  nothingRuns: '目前没有作业在运行。',
+  more: (count) => `还有 ${count.toLocaleString('zh')} 个`,
+  allJobs: '全部作业',
+  machine: '机器',
+  nodes: (ready, total) => (ready === total ? `${total} 个节点` : `${total} 个节点中 ${ready} 个就绪`),
+  resource: { cpu: 'CPU', memory: '内存' },
+  used: (used, total) => `已用 ${used} / ${total}`,
+  requested: (amount) => `已请求 ${amount}`,
+  requestedOf: (amount, total) => `已请求 ${amount} / ${total}`,
+  waiting: (amount) => `等待中 ${amount}`,
+  noUsage: '此集群没有指标 API：安装 metrics-server 后可以看到当前使用量。',
+  noNodes: '你没有列出节点的权限，因此无法得知机器的资源。',
+  failedAgo: '失败',
+  waitingSince: '开始等待',
+  paused: '已暂停',
+  start: '开始',
+  cards: {
+    train: ['模型训练', '填写六个字段，把脚本或 Git 仓库变成一次训练。'],
+    form: ['用表单创建作业', '作业的全部字段，表单与 YAML 并排，边填边检查。'],
+    yaml: ['粘贴 YAML', '已有清单：粘贴或拖入，错误会标在对应的行。'],
+    notebook: ['Notebook', '在存储卷上打开 JupyterLab，先尝试再变成作业。'],
+  },
+  welcome: '训练你的第一个模型',
+  welcomeHint: '此项目还没有作业。以下每一种都只需一分钟：',
+};

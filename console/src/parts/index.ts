@@ -1,0 +1,11 @@
+export { Ago, Duration, useNow } from './Ago.tsx';
+export { Chart, type ChartProps, type Series } from './Chart.tsx';
+export { Confirm } from './Confirm.tsx';
+export { Command, CopyButton } from './CopyButton.tsx';
+export { Empty } from './Empty.tsx';
+export { ErrorNotice, explain } from './ErrorNotice.tsx';
+export { Mark } from './Mark.tsx';
+export { Facts, Loading, Page, Section } from './Page.tsx';
+export { Quantity, bytesText, coresText, parseQuantity } from './Quantity.tsx';
+export { ReplicaDot, replicaColour } from './ReplicaDot.tsx';
+export { StatusIcon, StatusTag, toneOf } from './StatusTag.tsx';

@@ -1,0 +1,43 @@
+/** Times and durations in words. */
+import type { Words } from '../app/i18n.tsx';
+
+type Common = Words['common'];
+
+export function milliseconds(time: string | number | null | undefined): number | undefined {
+  if (time === null || time === undefined || time === '') return undefined;
+  const value = typeof time === 'number' ? time * (time < 1e11 ? 1000 : 1) : Date.parse(time);
+  return Number.isNaN(value) ? undefined : value;
+}
+
+export function agoText(from: number, now: number, { ago }: Common): string {
+  const seconds = Math.round((now - from) / 1000);
+  if (seconds < -5) return ago.future;
+  if (seconds < 5) return ago.now;
+  if (seconds < 60) return ago.seconds(seconds);
+  if (seconds < 3600) return ago.minutes(Math.floor(seconds / 60));
+  if (seconds < 86_400) return ago.hours(Math.floor(seconds / 3600));
+  return ago.days(Math.floor(seconds / 86_400));
+}
+
+export function durationText(duration: number, { duration: words }: Common): string {
+  const seconds = Math.max(0, Math.floor(duration / 1000));
+  if (seconds < 60) return words.seconds(seconds);
+  if (seconds < 3600) return words.minutes(Math.floor(seconds / 60), seconds % 60);
+  if (seconds < 86_400) return words.hours(Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60));
+  return words.days(Math.floor(seconds / 86_400), Math.floor((seconds % 86_400) / 3600));
+}
+
+/** A point in time in the browser's zone, to the second. */
+export function absoluteText(time: number, lang: string): string {
+  return new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
+}
+
+export function clockText(time: number, lang: string): string {
+  return new Intl.DateTimeFormat(lang, { timeStyle: 'medium', hour12: false }).format(time);
+}
+
+/** How long to wait before a text that says how old something is can change. */
+export function nextChange(age: number): number {
+  if (age < 60_000) return 1000;
+  return age < 3_600_000 ? 15_000 : 60_000;
+}

@@ -1,0 +1,167 @@
+"""Templates of applications and schemas of kinds, for forms.
+
+`GET /api/templates`, `POST /api/templates/NAME/render`, `GET /api/schemas/KIND`.
+"""
+
+from functools import cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
+from paceline.apimachinery.field_errors import FieldFault, Problem, nearest
+from paceline.apimachinery.meta import Object, name_of
+from paceline.apimachinery.schema import reachable
+from paceline.client.interface import Collection
+from paceline.console.people import person_of
+from paceline.console.responses import json_response, read_json
+from paceline.errors import BadRequest, Fault, Invalid, NotFound
+from paceline.kinds import registry
+from paceline.kinds.apps.expand import expand_app, job_manifest
+from paceline.kinds.apps.templates.registry import TEMPLATES, find, rows_of
+from paceline.kinds.apps.templates.types import Rendered, Template
+from paceline.kinds.apps.templates.values import merged
+from paceline.kinds.apps.training_app import KIND, PLURAL
+from paceline.kinds.kind_types import OWN_API_VERSION, OWN_GROUP, SERVICE_API_VERSION, VERSION
+from paceline.kinds.schema import spec_schema
+from paceline.presentation.apps.changed_values import changed_values
+
+APPS = Collection(group=OWN_GROUP, version=VERSION, plural=PLURAL)
+# Kinds of Kubernetes itself that have a form.
+_BUILTIN = frozenset({"PersistentVolumeClaim"})
+
+
+async def _templates(_request: Request) -> Response:
+    return json_response({"templates": [_described(template) for template in TEMPLATES]})
+
+
+def _described(template: Template) -> Object:
+    """Return a template with the schema of its values, and a row for each of them."""
+    return {
+        "name": template.name,
+        "version": template.version,
+        "description": template.description,
+        "readme": template.readme,
+        "defaults": template.defaults(),
+        "schema": spec_schema(template.values),
+        "values": [{"path": path, "default": default, "help": text} for path, default, text in rows_of(template)],
+    }
+
+
+async def _render(request: Request) -> Response:
+    """Return what values would create, and how they differ from those of the application that exists."""
+    template = _template(request.path_params["name"])
+    body = await read_json(request)
+    name, namespace, values = body.get("name") or "", body.get("namespace") or "default", body.get("values") or {}
+    if not isinstance(name, str) or not isinstance(namespace, str) or not isinstance(values, dict):
+        raise BadRequest("name and namespace must be strings, and values an object")
+    app = {
+        "apiVersion": OWN_API_VERSION,
+        "kind": KIND.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {"name": template.name, "version": template.version}, "values": values},
+    }
+    current = await _current(request, namespace, name)
+    return json_response(rendered(app, template, current))
+
+
+def rendered(app: Object, template: Template, current: Object | None) -> Object:
+    """Return the objects of an application's next revision and the changed values; or its faults."""
+    status, old = (current or {}).get("status") or {}, ((current or {}).get("spec") or {}).get("values") or {}
+    revision = int(status.get("revision") or 0) + 1
+    result: Object = {"app": app, "revision": revision, "isNew": current is None, "objects": [], "faults": []}
+    values = app["spec"]["values"]
+    if current is not None:
+        older, newer = merged(template.defaults(), old), merged(template.defaults(), values)
+        differences = changed_values(older, newer)
+        result["changes"] = [{"path": path, "old": pair[0], "new": pair[1]} for path, pair in differences.items()]
+    if faults := _faults(app):
+        result["faults"] = [_fault(fault) for fault in faults]
+        return result
+    result["objects"] = list(_objects(app, expand_app(app, revision), revision))
+    return result
+
+
+def _faults(app: Object) -> tuple[Fault, ...]:
+    try:
+        return registry.app_faults(app)
+    except Invalid as error:
+        return error.faults
+
+
+def _fault(fault: Fault) -> Object:
+    reason = fault.problem if isinstance(fault, FieldFault) else Problem.INVALID
+    return {"path": fault.path, "reason": reason.value, "message": fault.hint}
+
+
+def _objects(app: Object, parts: Rendered, revision: int) -> list[Object]:
+    namespace = app["metadata"]["namespace"]
+    claims = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        }
+        for name, spec in parts.claims.items()
+    ]
+    boards = [
+        {
+            "apiVersion": SERVICE_API_VERSION,
+            "kind": "TensorBoard",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        }
+        for name, spec in parts.boards.items()
+    ]
+    return [*claims, job_manifest(app, parts, revision=revision), *boards]
+
+
+def _template(name: str) -> Template:
+    try:
+        return find(name)
+    except Invalid as error:
+        raise NotFound(str(error)) from error
+
+
+async def _current(request: Request, namespace: str, name: str) -> Object | None:
+    if not name:
+        return None
+    try:
+        app = await person_of(request).client.get(APPS, namespace, name)
+    except NotFound:
+        return None
+    return app if name_of(app) == name else None
+
+
+async def _schema(request: Request) -> Response:
+    kind = request.path_params["kind"]
+    schemas = _schemas()
+    if kind not in schemas:
+        near = nearest(kind, schemas)
+        raise NotFound(f"no kind {kind!r} has a form{f'; did you mean {near}?' if near else ''}")
+    return json_response(schema_of(kind))
+
+
+@cache
+def _schemas() -> dict[str, Any]:
+    ours = {resource.kind: resource for resource in registry.resources()}
+    builtin = {resource.kind: resource for resource in builtin_resources() if resource.kind in _BUILTIN}
+    return {**ours, **builtin}
+
+
+@cache
+def schema_of(kind: str) -> Object:
+    """Return the OpenAPI schema of a kind, and all components that it refers to."""
+    resource = _schemas()[kind]
+    components = reachable(resource.schema, builtin_components())
+    return {"kind": kind, "apiVersion": resource.api_version, "schema": resource.schema, "components": components}
+
+
+ROUTES: tuple[BaseRoute, ...] = (
+    Route("/api/templates", _templates),
+    Route("/api/templates/{name}/render", _render, methods=["POST"]),
+    Route("/api/schemas/{kind}", _schema),
+)

@@ -1,0 +1,62 @@
+"""What records say about jobs of the past: rows of a list, and the facts of one."""
+
+from typing import Any
+
+from paceline.apimachinery.meta import Object, annotations_of, name_of, namespace_of
+from paceline.apimachinery.timestamps import from_wire
+from paceline.model import well_known_labels
+
+# The phase of a record without an outcome: its job has not ended.
+UNDER_WAY = "Running"
+
+
+def history_row(record: Object) -> dict[str, Any]:
+    """Return what a list shows of a record."""
+    spec, status = record["spec"], record.get("status") or {}
+    job, failure = spec["job"], status.get("failure") or {}
+    started, ended = str(status.get("startTime") or ""), end_of(record)
+    return {
+        "record": name_of(record),
+        "namespace": namespace_of(record),
+        "uid": str(spec.get("uid") or ""),
+        "name": str(job.get("name") or ""),
+        "kind": str(job.get("kind") or ""),
+        "phase": str(status.get("phase") or UNDER_WAY),
+        "lastPhase": str(status.get("lastPhase") or ""),
+        "isOver": bool(status.get("phase")),
+        "reason": str(failure.get("message") or status.get("reason") or ""),
+        "created": str(spec.get("created") or record["metadata"]["creationTimestamp"]),
+        "started": started,
+        "ended": ended,
+        "seconds": seconds_between(started, ended),
+        "attempt": int(status.get("attempt") or 0),
+        "app": str(spec.get("app") or ""),
+        "askedBy": str(annotations_of(record).get(well_known_labels.ASKED_BY) or ""),
+        "commit": str(status.get("commit") or ""),
+        "metrics": dict(status.get("metrics") or {}),
+        "hyperparameters": dict(spec.get("hyperparameters") or {}),
+    }
+
+
+def end_of(record: Object) -> str:
+    """Return when a job ended or was deleted; empty if it has not."""
+    status = record.get("status") or {}
+    return str(status.get("completionTime") or status.get("deletionTime") or "")
+
+
+def seconds_between(start: str, end: str) -> int | None:
+    """Return the seconds between two times; None if one is missing or malformed."""
+    try:
+        return max(round((from_wire(end) - from_wire(start)).total_seconds()), 0) if start and end else None
+    except ValueError:
+        return None
+
+
+def results_of(record: Object) -> str:
+    """Return where the results of a job are; empty if its spec does not say."""
+    output = (record["spec"]["job"].get("spec") or {}).get("output") or {}
+    for sort in ("claim", "bucket", "directory"):
+        if place := output.get(sort):
+            name = place.get("name") if isinstance(place, dict) else place
+            return f"{sort} {name}"
+    return ""

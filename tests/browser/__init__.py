@@ -1,0 +1,1 @@
+"""The web console in a real browser, before a real embedded cluster with real jobs."""
