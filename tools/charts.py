@@ -1,6 +1,6 @@
-"""Writes charts/: one Helm chart per template, whose values and schema are those of the template.
+"""Writes charts/: one Helm chart per template, whose values and schema are those of the template, and one of Paceline.
 
-In     the shelf of templates.
+In     the shelf of templates; tools/install_chart.py for the chart that installs Paceline.
 Out    charts/NAME/; with --check, the files that are not current, and exit code 1.
 Never  holds a fact about a template: it renders one TrainingApp that carries the values, and Python expands them.
 """
@@ -12,7 +12,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.kinds.apps.templates.registry import TEMPLATES, default_text, fields_of, help_of, nested_type, rows_of
+import install_chart
+
+from paceline.kinds.apps.templates.registry import (
+    TEMPLATES,
+    Row,
+    default_text,
+    fields_of,
+    help_of,
+    nested_type,
+    rows_below,
+    rows_of,
+)
 from paceline.kinds.apps.templates.types import Template, Value
 from paceline.kinds.kind_types import OWN_API_VERSION
 from paceline.kinds.schema import spec_schema
@@ -48,7 +59,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not current")
     checking = parser.parse_args().check
-    wanted = {path: text for template in TEMPLATES for path, text in files_of(template).items()}
+    wanted = {path: text for template in TEMPLATES for path, text in files_of(template).items()} | install_files()
     stale = [path for path, text in wanted.items() if not (ROOT / path).is_file() or (ROOT / path).read_text() != text]
     if checking:
         for path in stale:
@@ -71,6 +82,22 @@ def files_of(template: Template) -> dict[str, str]:
         "templates/NOTES.txt": NOTES,
     }
     return {f"charts/{template.name}/{name}": text for name, text in files.items()}
+
+
+def install_files() -> dict[str, str]:
+    """Give the files of the chart that installs Paceline itself."""
+    kind, defaults = install_chart.values()
+    schema = _strict(spec_schema(kind))
+    # Helm adds it to the values of every chart that is part of another one.
+    schema["properties"]["global"] = {"type": "object"}
+    rows = list(rows_below(kind, defaults, ""))
+    head = ["# paceline", "", f"Written by `{COMMAND}` from the code; do not edit it.", "", install_chart.readme()]
+    texts = {
+        "values.yaml": WRITTEN + "\n".join(_lines(kind, defaults, 0)) + "\n",
+        "values.schema.json": json.dumps({"$schema": DRAFT, "title": "paceline", **schema}, indent=2) + "\n",
+        "README.md": "\n".join([*head, *_table(rows), ""]),
+    }
+    return {f"{install_chart.CHART}/{name}": text for name, text in texts.items()} | install_chart.files(WRITTEN)
 
 
 def chart(template: Template) -> str:
@@ -119,14 +146,16 @@ def _strict(schema: dict[str, Any]) -> dict[str, Any]:
 
 def readme(template: Template) -> str:
     """Write the page of a chart: what it does, and every value."""
-    rows = [
-        f"| `{where}` | {f'`{default}`' if default else ''} | {told} |" for where, default, told in rows_of(template)
-    ]
     install = f"helm install mnist charts/{template.name} -f values.yaml"
     without = f"paceline app install mnist {template.name} -f values.yaml"
     head = [f"# {template.name}", "", f"Written by `{COMMAND}` from the code; do not edit it.", "", template.readme]
     use = ["```console", f"$ {install}", "```", "", f"Without Helm, the same: `{without}`.", ""]
-    return "\n".join([*head, *use, "| value | default | meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join([*head, *use, *_table(rows_of(template)), ""])
+
+
+def _table(rows: list[Row]) -> list[str]:
+    cells = [f"| `{where}` | {f'`{default}`' if default else ''} | {meaning} |" for where, default, meaning in rows]
+    return ["| value | default | meaning |", "|---|---|---|", *cells]
 
 
 if __name__ == "__main__":

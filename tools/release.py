@@ -75,7 +75,30 @@ def sbom(source: Path) -> dict[str, Any]:
         for reference in component.get("externalReferences", ()):
             # Names of files, without the index or mirror that this machine uses.
             reference["url"] = reference["url"].rpartition("/")[2]
+    bom["components"] += console_components(source)
     return bom
+
+
+def console_components(source: Path) -> list[dict[str, Any]]:
+    """Return the npm packages that the bundle of the web console is made from."""
+    packages: dict[str, dict[str, Any]] = json.loads((source / "console" / "package-lock.json").read_text())["packages"]
+    # The build tool and what is for other systems are not in the bundle.
+    names = {
+        path.rpartition("node_modules/")[2]: package
+        for path, package in packages.items()
+        if path and not (package.get("dev") or package.get("optional")) and not path.endswith("/esbuild")
+    }
+    return [
+        {
+            "type": "library",
+            "bom-ref": f"npm-{name}@{package['version']}",
+            "name": name,
+            "version": package["version"],
+            "purl": f"pkg:npm/{name.replace('@', '%40')}@{package['version']}",
+            "licenses": [{"license": {"id": package["license"]}}],
+        }
+        for name, package in sorted(names.items())
+    ]
 
 
 def uv(verb: str, folder: Path, *options: str) -> bytes:

@@ -54,6 +54,8 @@ class Player:
     script: Script = runs_on
     # Whether deleted pods go, as on a node that answers.
     is_there: bool = True
+    # Where pods are placed.
+    node: str = "played"
     # Every pod there ever was, by name: more than one of a name is one too many.
     uids: dict[str, set[str]] = field(default_factory=dict)
     # The most pods of one place that ran at the same time.
@@ -109,7 +111,7 @@ class Player:
                 options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}}
                 await self.cluster.delete(PODS, key_of(pod), options)
         elif not is_placed:
-            target = {"apiVersion": "v1", "kind": "Node", "name": "played"}
+            target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
             metadata = {"name": name_of(pod), "uid": uid_of(pod)}
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
             await self.cluster.post(PODS.path(*key_of(pod), "binding"), binding)

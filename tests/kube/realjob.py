@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from paceline.errors import HostError
+from paceline.testing.real.cluster import RealCluster, real_node
 from paceline.testing.real.kube import find_assets
-from paceline.testing.real.node import RealNode, real_node
 from paceline.testing.real.python_image import write_python_archive
 
 IMAGE = "docker.io/library/python:3.11"
@@ -50,9 +50,9 @@ def _command() -> tuple[str, ...]:
     return (str(Path(sys.executable).with_name("paceline")),)
 
 
-def grant(node: RealNode) -> Path:
+def grant(node: RealCluster) -> Path:
     """Define the kinds, grant the controller its rights, and give the kubeconfig of its account."""
-    told = paceline("kube", "crds", "--with-controller", "paceline:here").stdout
+    told = paceline("kube", "manifests", "--set", "image=paceline:here").stdout
     parts = [part for part in yaml.safe_load_all(told) if part["kind"] != "Deployment"]
     node.run("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(parts))
     node.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -89,7 +89,7 @@ def controller(kubeconfig: Path) -> Iterator[None]:
             reader.join()
 
 
-def wait_gone(node: RealNode) -> None:
+def wait_gone(node: RealCluster) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while left := node.run("get", "pods,services", "-l", "tensorstack.dev/owner-name=sum", "-o", "name"):
         if time.monotonic() > deadline:
@@ -97,7 +97,7 @@ def wait_gone(node: RealNode) -> None:
         time.sleep(0.5)
 
 
-def watch(node: RealNode) -> int:
+def watch(node: RealCluster) -> int:
     """Run the job and show what became of it; give its exit code."""
     say("--- paceline run job.yaml")
     manifest = node.home / "job.yaml"

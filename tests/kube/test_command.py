@@ -1,15 +1,18 @@
-"""`paceline kube crds` and `paceline kube controller` as people type them, beside a real kube-apiserver."""
+"""`paceline kube manifests` and `paceline kube controller` as people type them, beside a real kube-apiserver."""
 
 import json
 import os
 import queue
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from types import MappingProxyType
 
@@ -108,8 +111,8 @@ def test_a_context_that_is_not_there_is_named(fresh: RealKube) -> None:
     assert "no context named 'reel'; did you mean 'real'?" in done.stderr
 
 
-def test_what_crds_prints_is_taken_by_kubectl_either_way(fresh: RealKube) -> None:
-    printed = paceline("kube", "crds", "--with-controller", "paceline:test").stdout
+def test_what_manifests_prints_is_taken_by_kubectl_either_way(fresh: RealKube) -> None:
+    printed = paceline("kube", "manifests", "--set", "image=paceline:test").stdout
     kinds = re.findall(r"(?m)^kind: (\w+)$", printed)
     assert {"CustomResourceDefinition", "Deployment", "ClusterRole", "ServiceAccount", "Namespace"} <= set(kinds)
     # What lies in a namespace that a dry run does not make would be refused.
@@ -142,3 +145,54 @@ def test_a_controller_installs_leads_hands_over_and_lets_go(fresh: RealKube) -> 
                 assert lease["spec"]["leaseTransitions"] == 1
                 assert cluster.get(NAMESPACES, "", "paceline-system")
             assert second.end(signal.SIGINT) == 0
+
+
+def fetch(port: int, path: str) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def promtool() -> str:
+    """Prometheus' checker of metrics."""
+    path = os.environ.get("PACELINE_PROMTOOL") or shutil.which("promtool")
+    if path is None:
+        pytest.skip("no promtool: type `tools/setup promtool` and set PACELINE_PROMTOOL to what it prints")
+    return path
+
+
+def test_probes_and_metrics_of_a_controller_are_served_and_its_log_is_json(fresh: RealKube, promtool: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ("--kubeconfig", str(fresh.kubeconfig), "--metrics-bind-address", f"127.0.0.1:{port}")
+        refused = paceline("kube", "controller", *options)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines() == [
+        f"error: --metrics-bind-address 127.0.0.1:{port}: cannot listen there: Address already in use; choose another"
+    ]
+    with controlled(*options, "--log-format", "json", "--install-crds") as controller:
+        messages = []
+        while not (messages and messages[-1]["message"].startswith("leading as ")):
+            line = controller.lines.get(timeout=PATIENCE_SECONDS)
+            assert line is not None, messages
+            messages.append(json.loads(line))
+        assert {"time", "level", "logger", "message"} <= messages[-1].keys()
+        assert [fetch(port, path)[0] for path in ("/healthz", "/readyz", "/metrics", "/other")] == [200, 200, 200, 404]
+        text = fetch(port, "/metrics")[1]
+        checked = subprocess.run(
+            (promtool, "check", "metrics"), input=text, capture_output=True, text=True, check=False
+        )
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+        for line in (
+            'leader_election_master_status{name="paceline-controller"} 1',
+            'paceline_jobs{kind="GenericJob",phase="Running"} 0',
+            'workqueue_depth{name="jobs"} 0',
+        ):
+            assert line in text.splitlines()
+        assert 'rest_client_requests_total{method="GET",code="200"}' in text
+        assert controller.end(signal.SIGTERM) == 0

@@ -123,7 +123,7 @@ class Process:
         self.tap = Tap(transport)
         self.said: list[str] = []
         access = Access(server="https://nowhere")
-        choice = Choice(access=access, namespace=stage.namespace)
+        choice = Choice(access=access, namespaces=(stage.namespace,))
         work = run_leader(self.tap, stage.world, choice, self.said.append)
         self.task = asyncio.get_running_loop().create_task(work)
 

@@ -1,4 +1,4 @@
-"""A real kube-apiserver on loopback, so that tests can hold ours against the original.
+"""A real kube-apiserver, so that tests can hold ours against the original.
 
 No controller manager, scheduler or kubelet runs beside it: objects are checked, stored and
 watched, but nothing collects owned objects, finishes a namespace or starts a pod.
@@ -85,15 +85,19 @@ ALONE = ("--disable-admission-plugins=ServiceAccount",)
 
 
 @contextmanager
-def real_kube(assets: Path, flags: Sequence[str] = ALONE) -> Iterator[RealKube]:
-    """Run a fresh server with the programs of `assets`; it and its files end with the block."""
+def real_kube(assets: Path, flags: Sequence[str] = ALONE, *, address: str = _LOOPBACK) -> Iterator[RealKube]:
+    """Run a fresh server with the programs of `assets`; it and its files end with the block.
+
+    With another address than loopback, pods reach it by the service `kubernetes`.
+    """
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-kube-")))
-        client, peer, secure = (stack.enter_context(_reserved_port()) for _ in range(3))
-        kube = replace(_write_access(home, secure), etcd=f"http://{_LOOPBACK}:{client}")
+        client, peer = (stack.enter_context(_reserved_port(_LOOPBACK)) for _ in range(2))
+        secure = stack.enter_context(_reserved_port(address))
+        kube = replace(_write_access(home, address, secure), etcd=f"http://{_LOOPBACK}:{client}")
         commands = {
             "etcd": _etcd_flags(home, client=client, peer=peer),
-            "kube-apiserver": (*_apiserver_flags(home, etcd=client, port=secure), *flags),
+            "kube-apiserver": (*_apiserver_flags(home, etcd=client, address=address, port=secure), *flags),
         }
         processes = {
             name: stack.enter_context(running((str(assets / name), *flags), home / f"{name}.log"))
@@ -118,20 +122,20 @@ def _post(host: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _reserved_port() -> Iterator[int]:
+def _reserved_port(address: str) -> Iterator[int]:
     """A port that nobody else is given meanwhile.
 
     A bound socket that never listens keeps the number; the servers share it by SO_REUSEPORT.
     """
     with socket.socket() as keeper:
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        keeper.bind((_LOOPBACK, 0))
+        keeper.bind((address, 0))
         yield keeper.getsockname()[1]
 
 
-def _write_access(home: Path, port: int) -> RealKube:
+def _write_access(home: Path, address: str, port: int) -> RealKube:
     kube = RealKube(
-        server=f"https://{_LOOPBACK}:{port}",
+        server=f"https://{address}:{port}",
         ca_file=home / "apiserver.crt",
         token=secrets.token_urlsafe(24),
         kubeconfig=home / "kubeconfig",
@@ -164,11 +168,11 @@ def _etcd_flags(home: Path, *, client: int, peer: int) -> tuple[str, ...]:
     )
 
 
-def _apiserver_flags(home: Path, *, etcd: int, port: int) -> tuple[str, ...]:
+def _apiserver_flags(home: Path, *, etcd: int, address: str, port: int) -> tuple[str, ...]:
     return (
         f"--etcd-servers=http://{_LOOPBACK}:{etcd}",
-        f"--bind-address={_LOOPBACK}",
-        f"--advertise-address={_LOOPBACK}",
+        f"--bind-address={address}",
+        f"--advertise-address={address}",
         f"--secure-port={port}",
         "--permit-port-sharing",
         # It writes apiserver.crt (with the authority in it) and apiserver.key there by itself.
@@ -182,7 +186,8 @@ def _apiserver_flags(home: Path, *, etcd: int, port: int) -> tuple[str, ...]:
         f"--service-account-signing-key-file={home / 'apiserver.key'}",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.96.0.0/16",
-        "--endpoint-reconciler-type=none",
+        # Loopback is no address for an endpoint.
+        *(("--endpoint-reconciler-type=none",) if address == _LOOPBACK else ()),
     )
 
 

@@ -1,0 +1,1 @@
+"""Jobs on a real Kubernetes with two nodes: `make test-kube`."""

@@ -1,0 +1,56 @@
+"""Small jobs for a real cluster: every container is small, ends quickly when told to, and pulls nothing."""
+
+from typing import Any
+
+from tests.cluster.lab import IMAGE
+
+RESOURCES = {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
+
+
+def template(program: str, *, name: str = "main", **pod: Any) -> dict[str, Any]:
+    """Return the template of a pod that runs a Python program."""
+    container = {
+        "name": name,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-uc", program],
+        "resources": RESOURCES,
+        **pod.pop("container", {}),
+    }
+    return {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **pod}}
+
+
+def job(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def replica(
+    program: str, role: str = "worker", replicas: int = 2, *, container_name: str = "main", **pod: Any
+) -> dict[str, Any]:
+    return {"type": role, "replicas": replicas, "template": template(program, name=container_name, **pod)}
+
+
+def generic(name: str, program: str, *, replicas: int = 2, **more: Any) -> dict[str, Any]:
+    pod = more.pop("pod", {})
+    rules = {"successRules": [{"worker": list(range(replicas))}], "failureRules": [{"worker": [0]}]}
+    return job("GenericJob", name, **rules, replicaSpecs=[replica(program, replicas=replicas, **pod)], **more)
+
+
+def pytorch(name: str, program: str, *, replicas: int = 2, **more: Any) -> dict[str, Any]:
+    pod = more.pop("pod", {})
+    specs = [replica(program, replicas=replicas, container_name="pytorch", **pod)]
+    return job("PyTorchTrainingJob", name, replicaSpecs=specs, **more)
+
+
+def tensorflow(name: str, program: str, *, kind: str = "TensorFlowTrainingJob", **more: Any) -> dict[str, Any]:
+    return job(kind, name, replicaSpecs=[replica(program, container_name="tensorflow")], **more)
+
+
+def xgboost(name: str, program: str) -> dict[str, Any]:
+    specs = [replica(program, "master", 1, container_name="xgboost"), replica(program, container_name="xgboost")]
+    return job("XGBoostTrainingJob", name, replicaSpecs=specs)

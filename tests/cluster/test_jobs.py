@@ -1,0 +1,235 @@
+"""Every job is created at once, as on a busy cluster; each test then follows one of them to its end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.lab import Lab
+from tests.cluster.manifests import generic, job, pytorch, replica, tensorflow, xgboost
+
+SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
+TENSORFLOW_PEERS = """
+import json, os, socket, time
+config = json.loads(os.environ["TF_CONFIG"])
+peers = [host for hosts in config["cluster"].values() for host in hosts]
+server = socket.create_server(("", int(peers[config["task"]["index"]].rpartition(":")[2])))
+for peer in peers:
+    host, _, port = peer.rpartition(":")
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+            break
+        except OSError:
+            time.sleep(0.5)
+print("all", len(peers), "answer")
+"""
+# Everybody has met everybody before anybody may leave.
+TENSORFLOW_MEETING = TENSORFLOW_PEERS + "time.sleep(4)\n"
+TRACKER = """
+import os
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
+"""
+ONCE_FAILING = """
+import os, sys
+print("host", os.uname().nodename)
+path = "/shared/tried"
+if os.path.exists(path):
+    sys.exit(0)
+open(path, "w").close()
+sys.exit(137)
+"""
+SPREAD = {
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"spread": "yes"}},
+        }
+    ]
+}
+
+
+def on_claim(claim: str) -> dict[str, Any]:
+    return {
+        "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+        "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}],
+    }
+
+
+def claim(name: str) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def spread_pytorch(name: str) -> dict[str, Any]:
+    made = pytorch(name, SUM, pod=SPREAD)
+    made["spec"]["replicaSpecs"][0]["template"]["metadata"] = {"labels": {"spread": "yes"}}
+    return made
+
+
+SUCCEEDING: dict[str, dict[str, Any]] = {
+    "generic": generic("generic", "print('done')"),
+    "many": generic("many", "print('done')", replicas=8),
+    "pytorch": pytorch("pytorch", SUM),
+    "spread": spread_pytorch("spread"),
+    "four": pytorch("four", SUM, replicas=4),
+    "host-network": pytorch("host-network", SUM, replicas=1, pod={"hostNetwork": True}),
+    "tensorflow": tensorflow("tensorflow", TENSORFLOW_MEETING),
+    "old-tensorflow": tensorflow("old-tensorflow", TENSORFLOW_MEETING, kind="TensorFlowJob"),
+    "xgboost": xgboost("xgboost", TRACKER),
+    "tried-again": pytorch("tried-again", ONCE_FAILING, replicas=1, pod=on_claim("shared")),
+    "non-root": generic(
+        "non-root",
+        "import os; assert os.getuid() == 1000",
+        replicas=1,
+        pod={"securityContext": {"runAsUser": 1000, "runAsNonRoot": True}},
+    ),
+}
+SUCCEEDING["tried-again"]["spec"]["replicaSpecs"][0]["restartPolicy"] = "ExitCode"
+
+FAILING: dict[str, tuple[dict[str, Any], int]] = {
+    "exit-3": (pytorch("exit-3", "import sys; print('the end'); sys.exit(3)", replicas=1), 3),
+    "out-of-time": (
+        generic("out-of-time", "import time; time.sleep(600)", replicas=1, runPolicy={"activeDeadlineSeconds": 5}),
+        0,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def busy(lab: Lab) -> Lab:
+    failing = [manifest for manifest, _ in FAILING.values()]
+    lab.apply(claim("shared"), *SUCCEEDING.values(), *failing)
+    return lab
+
+
+@pytest.mark.parametrize("name", SUCCEEDING)
+def test_a_job_succeeds(busy: Lab, name: str) -> None:
+    kind = SUCCEEDING[name]["kind"]
+
+    done = busy.await_phase(kind, name, "Succeeded")
+
+    assert done["status"]["completionTime"]
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_job_that_fails_says_why(busy: Lab, name: str) -> None:
+    manifest, code = FAILING[name]
+
+    failed = busy.await_phase(manifest["kind"], name, "Failed")
+
+    failure = failed["status"].get("failure", {})
+    assert (failure.get("exitCode", 0), code != 3 or "the end" in failure["lastLines"][-1]) == (code, True), failed
+
+
+def test_ranks_on_two_nodes_find_each_other_by_name(busy: Lab) -> None:
+    """X-13: the pods of one gang are on both nodes, and rank 1 reaches rank 0 by its name."""
+    busy.await_phase("PyTorchTrainingJob", "spread", "Succeeded")
+
+    assert {pod["spec"]["nodeName"] for pod in busy.pods("spread")} == {"node-1", "node-2"}
+    assert busy.logs("spread").count("the sum is 21") == 2
+
+
+def test_a_replica_that_was_killed_is_tried_again(busy: Lab) -> None:
+    done = busy.await_phase("PyTorchTrainingJob", "tried-again", "Succeeded")
+
+    (task,) = done["status"]["tasks"]
+    assert len(busy.pods("tried-again")) == 2, task
+
+
+def test_a_job_is_paused_and_resumed(lab: Lab) -> None:
+    lab.apply(pytorch("paused", "import time; time.sleep(3600)"))
+    lab.await_phase("PyTorchTrainingJob", "paused", "Running")
+
+    assert lab.paceline("pause", "paused").returncode == 0
+    lab.await_phase("PyTorchTrainingJob", "paused", "Paused")
+    assert lab.paceline("resume", "paused").returncode == 0
+    lab.await_phase("PyTorchTrainingJob", "paused", "Running")
+    lab.cluster.run("delete", "pytorchtrainingjob", "paused", "--wait")
+
+
+def test_paceline_run_follows_a_job_to_its_end(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(pytorch("followed", SUM)))
+
+    ran = lab.paceline("run", str(path))
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "followed succeeded" in ran.stderr
+
+
+UNSATISFIED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "image": (
+        generic("image", "", replicas=1, pod={"container": {"image": "localhost:1/none:1"}}),
+        ("localhost:1/none:1",),
+    ),
+    "claim": (generic("claim", "", replicas=1, pod=on_claim("absent")), ("absent",)),
+    "class": (
+        generic("class", "", replicas=1, pod=on_claim("no-class")),
+        ("unbound immediate PersistentVolumeClaims",),
+    ),
+    "gpu": (
+        generic("gpu", "", replicas=1, pod={"container": {"resources": {"limits": {"nvidia.com/gpu": 1}}}}),
+        ("nvidia.com/gpu",),
+    ),
+    "beam": (
+        job(
+            "BeamJob",
+            "beam",
+            flinkClusterTemplate={"spec": {"flinkVersion": "1.10.1", "taskManager": {"replicas": 2}}},
+            jobTemplate={"spec": {"template": replica("")["template"]}},
+        ),
+        ("Flink is not supported",),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def waiting(lab: Lab) -> Lab:
+    no_class = claim("no-class")
+    no_class["spec"]["storageClassName"] = "absent"
+    lab.apply(no_class, *(manifest for manifest, _ in UNSATISFIED.values()))
+    return lab
+
+
+@pytest.mark.parametrize("name", UNSATISFIED)
+def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -> None:
+    manifest, words = UNSATISFIED[name]
+
+    waiting.await_reason(manifest["kind"], name, *words)
+
+
+def test_a_full_quota_is_named(lab: Lab) -> None:
+    namespace = "tight"
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "small"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    lab.apply(quota, namespace=namespace)
+    lab.apply(generic("two", "import time; time.sleep(3600)"), namespace=namespace)
+
+    lab.await_reason("GenericJob", "two", "exceeded quota", namespace=namespace)
+
+
+def test_a_namespace_with_restricted_pods_takes_a_job_that_keeps_its_rules(lab: Lab) -> None:
+    namespace = "strict"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": security}}), namespace=namespace)
+    lab.apply(pytorch("refused", SUM), namespace=namespace)
+
+    lab.await_phase("PyTorchTrainingJob", "strict", "Succeeded", namespace)
+    lab.await_reason("PyTorchTrainingJob", "refused", "violates PodSecurity", namespace=namespace)
