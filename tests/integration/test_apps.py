@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+import orjson
 import pytest
 
 from paceline.apimachinery.meta import Object, name_of
+from paceline.apiserver import object_strategy
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, EVENTS, PODS, Collection, Select
 from paceline.errors import Invalid, NotFound
 from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
+from paceline.model import well_known_labels
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.processes import Course, Intent
@@ -210,7 +214,9 @@ def test_jobs_beyond_the_limit_go_and_their_records_stay() -> None:
         await until(lambda: is_gone(cluster, GENERIC, "mnist-2"))
 
         assert await names(cluster, GENERIC) == ["mnist-3", "mnist-4"]
-        assert await names(cluster, RECORDS) == ["mnist-1", "mnist-2", "mnist-3", "mnist-4"]
+        of_revisions = Select(namespace="default", labels=well_known_labels.APP)
+        kept = (await cluster.client().list(RECORDS, of_revisions)).items
+        assert sorted(map(name_of, kept)) == ["mnist-1", "mnist-2", "mnist-3", "mnist-4"]
 
     live(act, course=lambda _: SHORT)
 
@@ -270,6 +276,28 @@ SPOILT: dict[str, tuple[Collection, str, Any]] = {
 }
 
 
+async def spoil(cluster: SimCluster, where: Collection, name: str, status: dict[str, Any]) -> None:
+    """Put a status into the store that the API server would refuse: an older one may have accepted it."""
+    assert cluster.store is not None
+    stored = cluster.store.get(f"/{where.group}/{where.plural}/default/{name}")
+    assert stored is not None
+    obj = orjson.loads(stored.value)
+    obj["status"] |= status
+    await cluster.store.replace(stored.key, partial(object_strategy.write, obj), expected=stored.revision)
+
+
+@pytest.mark.parametrize("where", [APPS, RECORDS, GENERIC], ids=lambda where: str(where.plural))
+def test_a_status_with_a_value_of_the_wrong_type_is_refused(where: Collection) -> None:
+    async def act(cluster: SimCluster) -> None:
+        await cluster.client().create(APPS, plain())
+        await comes_to(cluster, 1, "Succeeded")
+        name = "mnist" if where is APPS else "mnist-1"
+        with pytest.raises(Invalid, match=r"status\.phase"):
+            await cluster.client().patch(where, ("default", name), {"status": {"phase": 1}}, subresource="status")
+
+    live(act)
+
+
 @pytest.mark.parametrize("spoilt", SPOILT.values(), ids=SPOILT)
 def test_a_status_that_nobody_can_read_is_said_and_holds_up_nothing_else(spoilt: tuple[Collection, str, Any]) -> None:
     """I14: whoever may write one status does not stop the others, nor the controllers."""
@@ -278,7 +306,7 @@ def test_a_status_that_nobody_can_read_is_said_and_holds_up_nothing_else(spoilt:
     async def act(cluster: SimCluster) -> None:
         await cluster.client().create(APPS, plain())
         await comes_to(cluster, 1, "Succeeded")
-        await cluster.client().patch(where, ("default", name), {"status": status}, subresource="status")
+        await spoil(cluster, where, name, status)
 
         async def is_said() -> bool:
             events = (await cluster.client().list(EVENTS, Select(namespace="default"))).items

@@ -100,7 +100,7 @@ def test_x14_high_priority_overtakes_and_the_victim_is_requeued_and_runs_again()
         assert all(text in {f"Preempted by pod {uid} on node sim" for uid in winners} for text in said)
         await phase_becomes(cluster, PYTORCH, "urgent", "Succeeded")
         again = await phase_becomes(cluster, PYTORCH, "train", "Running")
-        assert (again["status"]["backoffCount"], again["status"].get("preempted")) == (0, None)
+        assert (again["status"]["backoffCount"], again["status"].get("disruption")) == (0, None)
         told = await told_of(cluster, {uid_of(again)})
         assert [each["count"] for each in told if each["reason"] == "Preempted"] == [1]
 

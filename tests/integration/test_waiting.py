@@ -3,8 +3,9 @@
 import pytest
 
 from paceline.apimachinery.meta import Object, key_of
-from paceline.client.interface import PODS
+from paceline.client.interface import CLAIMS, PODS
 from paceline.testing.sim.cluster import SimCluster
+from tests.e2e.support.manifests import claim
 from tests.integration.life import phase_becomes
 from tests.integration.test_kinds import where
 from tests.integration.test_preemption import PYTORCH, crew, live, pods_of, submit, told_of, until, waits
@@ -75,3 +76,23 @@ async def runs(cluster: SimCluster, name: str, attempts: set[str]) -> bool:
 
 def waiting(pod: Object) -> bool:
     return bool(pod["status"]["phase"] == "Pending")
+
+
+def test_a_job_waits_for_a_claim_that_is_created_later() -> None:
+    async def act(cluster: SimCluster) -> None:
+        job = crew("early", make=pytorch, input={"claim": "later"})
+        await submit(cluster, job)
+
+        async def is_named() -> bool:
+            status = (await cluster.client().get(PYTORCH, "default", "early")).get("status") or {}
+            return 'persistentvolumeclaim "later" not found' in status.get("waiting", "")
+
+        await until(is_named)
+        await cluster.client().create(CLAIMS, in_default(claim("later")))
+        await phase_becomes(cluster, PYTORCH, "early", "Running")
+
+    live(act)
+
+
+def in_default(obj: Object) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}

@@ -63,23 +63,27 @@ class ClusterOptions:
             raise Unreachable(f"no cluster responds in {home} ({error}); start one with `paceline up -d`") from error
 
 
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    default="",
+    envvar="PACELINE_KUBECONFIG",
+    type=click.Path(dir_okay=False),
+    help="Kubeconfig file of the cluster to use instead of the embedded one.",
+)
+context_option = click.option(
+    "--context",
+    default="",
+    envvar="PACELINE_CONTEXT",
+    help="Kubeconfig context to use. Without --kubeconfig, it is read from kubectl's kubeconfig.",
+)
+
+
 def with_cluster_options(command: Command) -> Command:
     """Add the options that select a cluster to a command, which receives them as `cluster`."""
 
     @click.option("-n", "--namespace", default="", help="Namespace to use.")
-    @click.option(
-        "--kubeconfig",
-        default="",
-        envvar="PACELINE_KUBECONFIG",
-        type=click.Path(dir_okay=False),
-        help="Kubeconfig file of the cluster to use instead of the embedded one.",
-    )
-    @click.option(
-        "--context",
-        default="",
-        envvar="PACELINE_CONTEXT",
-        help="Kubeconfig context to use. Without --kubeconfig, it is read from kubectl's kubeconfig.",
-    )
+    @kubeconfig_option
+    @context_option
     @functools.wraps(command)
     def wrapped(*, namespace: str, kubeconfig: str, context: str, **options: Any) -> Any:
         return command(cluster=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **options)
@@ -116,12 +120,11 @@ def settings() -> Settings:
 def ensure_running(settings: Settings) -> None:
     """Start the embedded cluster in the background if it is not running; raise Unreachable if it cannot start."""
     # Imported here so that other commands do not load it.
-    from paceline.cluster.daemon import is_running, wait_ready
+    from paceline.cluster.daemon import wait_ready
 
-    if is_running(settings):
-        with _host_error_as_unreachable():
-            wait_ready(settings)
-        return
+    with _host_error_as_unreachable():
+        if wait_ready(settings):
+            return
     err().line(f"No cluster is running; starting one in {settings.home}. To stop it: paceline down", "dim")
     start(settings)
 

@@ -63,7 +63,9 @@ Examples:
   paceline volume create photos --dir /srv/photos
   paceline volume create results --size 10Gi
   paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
-  paceline train train.py --data tfoss""",
+  paceline train train.py --data tfoss
+  paceline volume put ./data photos
+  paceline volume get results:model.pt""",
     commands={
         "create": (
             "apps.named_resources:create_volume",
@@ -71,6 +73,11 @@ Examples:
         ),
         "list": ("apps.named_resources:list_volumes", "List the named volumes."),
         "delete": ("apps.named_resources:delete_volume", "Delete a named volume."),
+        "ls": ("apps.volume_files:list_files", "List the files of a volume."),
+        "get": ("apps.volume_files:get_files", "Download a file or folder of a volume."),
+        "put": ("apps.volume_files:put_files", "Upload a file or folder to a volume."),
+        "rm": ("apps.volume_files:remove_files", "Remove a file or folder of a volume."),
+        "du": ("apps.volume_files:disk_usage", "Show what takes the space of a volume."),
     },
 )
 
@@ -124,11 +131,14 @@ KUBE = GroupEntry(
     summary="Run Paceline on a Kubernetes cluster.",
     help="""\
 Examples:
-  paceline kube crds | kubectl apply --server-side -f -
+  paceline kube install --set image=registry.example/paceline:0.1.0
   paceline kube controller --kubeconfig ~/.kube/config""",
     commands={
         "controller": ("cluster.kube:controller", "Run the job controller against a Kubernetes cluster."),
+        "console": ("cluster.kube:console", "Serve the web console to the users of a Kubernetes cluster."),
         "crds": ("cluster.kube:crds", "Print the CustomResourceDefinitions."),
+        "install": ("cluster.kube:install", "Install Paceline in a Kubernetes cluster, or update it."),
+        "manifests": ("cluster.kube:manifests", "Print what `paceline kube install` applies."),
     },
 )
 
@@ -145,7 +155,12 @@ SECTIONS: Mapping[str, Mapping[str, Command]] = {
         "describe": ("jobs.objects:describe", "Show a job's replicas, conditions, events and failure."),
         "logs": ("jobs.logs:logs", "Print or follow the logs of a job or pod."),
         "top": ("jobs.top:top", "Show the resource usage of jobs, pods, nodes or claims."),
+        "history": (
+            "jobs.history:history",
+            "List the jobs of the past, or show one, also after it was deleted.",
+        ),
         "results": ("jobs.results:results", "List the output files of a job."),
+        "metrics": ("jobs.metrics:metrics", "Show the training metrics of a job, and charts of them."),
         "tensorboard": ("jobs.interactive:tensorboard", "Open the TensorBoard of a job in your browser."),
         "notebook": ("jobs.interactive:notebook", "Open a notebook in your browser."),
     },
@@ -158,6 +173,9 @@ SECTIONS: Mapping[str, Mapping[str, Command]] = {
         "scale": ("jobs.lifecycle:scale", "Change the number of replicas of an elastic job."),
         "exec": ("jobs.exec:execute", "Run a command in a container of a job or pod."),
         "delete": ("jobs.objects:delete", "Delete jobs or other resources."),
+    },
+    "Open in a browser": {
+        "ui": ("cluster.ui:ui", "Open the web console."),
     },
     "Start and stop the embedded cluster": {
         "up": ("cluster.up:up", "Start the embedded cluster."),

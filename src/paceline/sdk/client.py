@@ -1,24 +1,27 @@
 """A session with one cluster: submit manifests, look up jobs, and read and delete objects of any kind."""
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
+from paceline.apimachinery.scheme import no_faults
 from paceline.client.interface import CLAIMS, EVENTS, PODS, VOLUMES, Change, Select
 from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid, NotFound, PacelineError
-from paceline.model import well_known_labels
+from paceline.presentation.actions import asked_by, rerun_job
+from paceline.presentation.job_copy import next_name
+from paceline.sdk import actions
 from paceline.sdk.apps.app import APPS, VERSION, AppRef, find_app
 from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import JOB_GROUP, ResourceKind
+from paceline.sdk.history import job_records
 from paceline.sdk.interactive import ServiceRef
 from paceline.sdk.job import JobRef
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.sources import Changed, Listed, apply_change, watching
 from paceline.sdk.reader import ObjectEvent, Reader
-from paceline.sdk.submission.submit import Created, Document, ObjectCreator, checked, with_namespace
+from paceline.sdk.submission.submit import Created, Document, FindFaults, ObjectCreator, checked, with_namespace
 
 # Reads the objects of a file. It is an argument because importing the YAML reader slows down the start of commands.
 ReadFile = Callable[[str], tuple[Document, ...]]
@@ -32,9 +35,17 @@ def read_no_file(path: str) -> tuple[Document, ...]:
 class Session(Reader):
     """A reader that also submits jobs. Not thread-safe; close it after use."""
 
-    def __init__(self, dial: ClusterConnection, namespace: str, *, read: ReadFile = read_no_file) -> None:
+    def __init__(
+        self,
+        dial: ClusterConnection,
+        namespace: str,
+        *,
+        read: ReadFile = read_no_file,
+        find_claim_faults: FindFaults = no_faults,
+    ) -> None:
         super().__init__(dial, namespace)
         self._read = read
+        self._find_claim_faults = find_claim_faults
 
     def submit(self, manifest: str | Path | Mapping[str, Any]) -> JobRef:
         """Create all objects of a YAML file or dict and return the one job among them."""
@@ -51,13 +62,19 @@ class Session(Reader):
         """Create all objects, claims before jobs, or none of them; existing claims are reused."""
         return self._maker.create_all(self._placed(documents))
 
+    def check_claims(self, documents: tuple[Document, ...]) -> None:
+        """Raise Invalid if an object uses a claim that neither exists nor is among the objects."""
+        self._maker.check_claims(self._placed(documents))
+
     def check(self, documents: tuple[Document, ...]) -> tuple[PacelineError, ...]:
         """Return why the cluster would reject the objects, without creating any of them."""
         return tuple(self._maker.check_all(self._placed(documents)))
 
     @property
     def _maker(self) -> ObjectCreator:
-        return ObjectCreator(cluster=self.cluster, kinds=self.kinds, refer=self.ref)
+        return ObjectCreator(
+            cluster=self.cluster, kinds=self.kinds, refer=self.ref, find_claim_faults=self._find_claim_faults
+        )
 
     def _placed(self, documents: tuple[Document, ...]) -> tuple[Document, ...]:
         return tuple(with_namespace(document, self.namespace, is_chosen=False) for document in documents)
@@ -126,10 +143,15 @@ class Session(Reader):
         job = ref.read()
         new = name or next_name(job, {name_of(existing) for existing in self.jobs()})
         try:
-            created = self.cluster.create(ref.kind.where, copy_of(job, new))
+            plan = asked_by(rerun_job(job, new), actions.caller_name(self.cluster))
+            created = self.cluster.create(ref.kind.where, plan.body)
         except AlreadyExists as error:
             raise AlreadyExists(f"{ref.kind.singular}/{new} already exists") from error
         return self.ref(ref.kind, created)
+
+    def history(self, job: str = "") -> tuple[Object, ...]:
+        """Return the records of all jobs, or of those of a name, the latest first; deleted jobs have theirs, too."""
+        return job_records(self.cluster, self.namespace, job)
 
     def events(self) -> tuple[Object, ...]:
         """Return all events in the namespace."""
@@ -206,44 +228,3 @@ class Session(Reader):
         suggestion = f"{kinds_by_name[near].lower()}/{near}" if near and has_kind else near
         hint = f"did you mean {suggestion}?" if near else "to list all jobs: paceline get"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"
-
-
-# Annotations about the original job that do not apply to its copy.
-NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration", well_known_labels.RESTART)
-
-
-def copy_of(job: Object, name: str) -> Object:
-    """Return the manifest of a new job with the spec of another, neither paused nor suspended."""
-    notes = {key: value for key, value in annotations_of(job).items() if key not in NOT_COPIED}
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "metadata": {
-            "name": name,
-            "namespace": job["metadata"]["namespace"],
-            "labels": dict(labels_of(job)),
-            "annotations": {**notes, well_known_labels.COPY_OF: _first(job)},
-        },
-        "spec": _unsuspended(job["spec"]),
-    }
-
-
-def next_name(job: Object, taken: Container[str]) -> str:
-    """Return the first free name of `digits-2`, `digits-3`, …; a copy of a copy continues the same numbering."""
-    first = _first(job)
-    return next(name for number in count(2) if (name := f"{first}-{number}") not in taken)
-
-
-def _first(job: Object) -> str:
-    return annotations_of(job).get(well_known_labels.COPY_OF) or name_of(job)
-
-
-def _unsuspended(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of a spec that is neither suspended nor paused."""
-    copied = {key: value for key, value in spec.items() if key != "suspend"}
-    mode = copied.get("runMode")
-    if isinstance(mode, dict) and isinstance(mode.get("pause"), dict):
-        # Spelled `enable` until 2023.
-        pause = {key: value for key, value in mode["pause"].items() if key not in ("enabled", "enable")}
-        copied["runMode"] = {**mode, "pause": pause}
-    return copied

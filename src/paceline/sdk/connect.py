@@ -5,6 +5,7 @@ from pathlib import Path
 
 from paceline.client import kubeconfig as files
 from paceline.client.sync import DirectCluster, ignore_warning
+from paceline.kinds import registry
 from paceline.sdk.client import Session
 from paceline.sdk.connection import ConnectAddress, OnWarning, kubeconfig_in
 from paceline.sdk.submission.manifest import read_file
@@ -25,7 +26,7 @@ def connect(
     """
     file = kubeconfig or ("" if context else kubeconfig_in(home))
     number = address_in(file, context=context, on_warning=on_warning)
-    return Session(number.dial, namespace or number.namespace, read=read_file)
+    return Session(number.dial, namespace or number.namespace, read=read_file, find_claim_faults=registry.claim_faults)
 
 
 def address_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> ConnectAddress:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from paceline.client.http.exec_stream import STDERR, ExecStream, open_line
 from paceline.client.interface import PODS
 from paceline.errors import NotFound
+from paceline.presentation.replica_pods import ReplicaPod, latest, leader_id
 from paceline.sdk.client import Session
 from paceline.sdk.follow import ReplicaSelector
 from paceline.sdk.job import JobRef
-from paceline.sdk.replica_pods import ReplicaPod, latest, leader_id
 
 __all__ = ["STDERR", "ExecOptions", "ExecStream", "replica_to_exec", "run_in_pod"]
 

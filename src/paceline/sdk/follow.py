@@ -7,7 +7,8 @@ from paceline.apimachinery.meta import Object, controller_of, key_of, name_of, u
 from paceline.client.interface import PODS, Collection, Select
 from paceline.model import well_known_labels
 from paceline.model.gang import ReplicaId
-from paceline.sdk.job_summary import phase_of
+from paceline.presentation.job_summary import phase_of
+from paceline.presentation.replica_pods import ReplicaPod, leader_id, replica_pods
 from paceline.sdk.logs.event_mux import EventMux, SourceContext
 from paceline.sdk.logs.sources import (
     Changed,
@@ -21,7 +22,6 @@ from paceline.sdk.logs.sources import (
     reading,
     watching,
 )
-from paceline.sdk.replica_pods import ReplicaPod, leader_id, replica_pods
 
 # Time limit for each further log line after the job has ended.
 LAST_LINES_SECONDS = 10.0

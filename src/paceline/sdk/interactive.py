@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.timestamps import to_wire_micro
 from paceline.client.interface import PODS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import BadRequest
-from paceline.model.interactive import ServicePhase, ServiceStatus
-from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
+from paceline.model.well_known_labels import OWNER_KIND, OWNER_NAME
+from paceline.presentation.actions import ActionPlan, resume_service, suspend_service
+from paceline.sdk import actions
 from paceline.sdk.discovery import ResourceKind
 
 
@@ -30,23 +29,17 @@ class ServiceRef:
         labels = f"{OWNER_NAME}={self.name},{OWNER_KIND}={self.kind.kind}"
         return self.cluster.list(PODS, Select(namespace=self.namespace, labels=labels)).items
 
+    def read(self) -> Object:
+        """Return the object; raise NotFound if it was deleted."""
+        return self.cluster.get(self.kind.where, self.namespace, self.name)
+
     def pause(self) -> None:
         """Stop its pod and keep the object; `resume` starts it again."""
-        self.cluster.patch(self.kind.where, (self.namespace, self.name), {"spec": {"suspend": True}})
+        self._act(suspend_service(self.read()))
 
     def resume(self, now: datetime) -> None:
         """Resume it, whether it was suspended by a user or because it was idle."""
-        service = self.cluster.get(self.kind.where, self.namespace, self.name)
-        status = ServiceStatus.from_wire(service.get("status") or {})
-        # Use the cluster's clock, because ours may differ: any time since the suspension will do.
-        moment = status.suspended_at or now
-        patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire_micro(moment)}}}
-        self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
+        self._act(resume_service(self.read(), now))
 
-
-def is_paused(service: Object) -> bool:
-    """Return True if a TensorBoard or notebook is paused and has no pod; False if its status is malformed."""
-    try:
-        return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
-    except BadRequest:
-        return False
+    def _act(self, plan: ActionPlan) -> None:
+        actions.patch(self.cluster, self.kind.where, (self.namespace, self.name), plan, subject=str(self))

@@ -2,19 +2,34 @@
 
 import signal
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.apimachinery.meta import Object, controller_of, key_of, revision_of, uid_of
-from paceline.apimachinery.pods import container_statuses_of, is_terminal
+from paceline.apimachinery.meta import Object, controller_of, key_of, uid_of
+from paceline.apimachinery.pods import container_statuses_of, grace_seconds_of, is_terminal
 from paceline.client.interface import EVENTS, PODS, Select
 from paceline.client.sync import DirectCluster
 from paceline.errors import Fault, HostError, Invalid, MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
 from paceline.model.job_status import JobStatus, Phase
+from paceline.presentation.actions import ActionPlan, delete_object, pause_job, restart_job, resume_job, scale_job
+from paceline.presentation.events import in_order
+from paceline.presentation.explorer import CurveFolder, curve_folders
+from paceline.presentation.job_summary import is_rejected, phase_of, status_of
+from paceline.presentation.log_lines import stamped_text, whole_lines
+from paceline.presentation.replica_pods import (
+    ReplicaPod,
+    last_attempts,
+    leader_id,
+    no_log,
+    previous_attempts,
+    replica_pods,
+)
+from paceline.sdk import actions
 from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import ResourceKind
+from paceline.sdk.files import VolumeFiles
 from paceline.sdk.follow import (
     Event,
     Follower,
@@ -25,16 +40,14 @@ from paceline.sdk.follow import (
     PodsChanged,
     ReplicaSelector,
 )
-from paceline.sdk.job_summary import is_rejected, phase_of, status_of
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogOptions, whole_lines
-from paceline.sdk.replica_pods import ReplicaPod, last_attempts, leader_id, no_log, previous_attempts, replica_pods
+from paceline.sdk.logs.sources import LogOptions
+from paceline.sdk.metrics import Metric, TrainingMetrics, event_metrics, log_metrics
+from paceline.sdk.usage_series import DEFAULT_SECONDS, UsageHistory, usage_history
 
 # The prefix of container ids of our own node agent.
 OURS = "paceline://"
-# The default grace period of Kubernetes.
-GRACE_SECONDS = 30
 # Allowance for the delay of controllers and node agents on a busy machine.
 MARGIN_SECONDS = 60.0
 
@@ -52,13 +65,8 @@ def signal_named(word: str) -> str:
 
 def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
     """Return how long stopping pods may take; servers are stopped after the replicas that use them."""
-    graces = [_grace(pod) for pod in pods if not is_terminal(pod)]
+    graces = [grace_seconds_of(pod) for pod in pods if not is_terminal(pod)]
     return 2 * max(graces, default=0) + margin
-
-
-def _grace(pod: Object) -> int:
-    seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
-    return GRACE_SECONDS if seconds is None else int(seconds)
 
 
 def is_ours(pod: Object) -> bool:
@@ -108,6 +116,11 @@ class JobRef:
     def _labelled_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         return self.cluster.list(PODS, select).items
+
+    def usage(self, seconds: float = DEFAULT_SECONDS) -> UsageHistory:
+        """Return what the job's containers used in the last seconds, deleted ones too."""
+        target = {"namespace": self.namespace, "job": self.name}
+        return usage_history(self.cluster, target, seconds)
 
     def events(self) -> tuple[Object, ...]:
         """Return the events of the job and its pods, oldest first."""
@@ -205,6 +218,33 @@ class JobRef:
         for chunk in within(whole_lines(self.cluster.stream(path, options.query())), options):
             yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
+    def metrics(self, *, claim: str = "", folder: str = "", uses_logs: bool = False) -> TrainingMetrics:
+        """Return the job's training curves: from event files in a claim, else from its log.
+
+        The claim and folder are those of the job's own TensorBoard, unless named here.
+        """
+        if claim:
+            return TrainingMetrics(
+                source="events", metrics=self._event_metrics(CurveFolder(claim=claim, folder=folder))
+            )
+        curves: tuple[Metric, ...] = ()
+        for place in () if uses_logs else curve_folders(self.read()):
+            # A folder that nothing was written to yet does not exist.
+            with suppress(NotFound):
+                curves += self._event_metrics(place)
+        if curves:
+            return TrainingMetrics(source="events", metrics=curves)
+        return TrainingMetrics(source="logs", metrics=log_metrics(self._stamped_lines()))
+
+    def _event_metrics(self, place: CurveFolder) -> tuple[Metric, ...]:
+        files = VolumeFiles(cluster=self.cluster, namespace=self.namespace, claim=place.claim)
+        return event_metrics(files, place.folder)
+
+    def _stamped_lines(self) -> Iterator[tuple[float, str]]:
+        """Yield the lines of the leader's log with their times, in seconds since 1970."""
+        for logged in self.chunks(ReplicaSelector(), LogOptions(is_followed=False, has_timestamps=True)):
+            yield from map(stamped_text, logged.text.split(b"\n"))
+
     def _followed(self, choice: ReplicaSelector, ask: LogOptions) -> Generator[Logged, None, None]:
         for event in self.follow(FollowOptions(choice=choice, log=ask)):
             if isinstance(event, Logged):
@@ -212,7 +252,7 @@ class JobRef:
 
     def pause(self) -> None:
         """Stop the job's processes and keep the job; `resume` starts them again."""
-        self._set_paused(is_paused=True)
+        self._act(pause_job(self.read()))
 
     def choose_signal(self, word: str) -> None:
         """Set the signal, such as SIGINT, that is sent to the job's processes when they are next stopped.
@@ -231,53 +271,20 @@ class JobRef:
 
     def resume(self) -> None:
         """Resume a paused job."""
-        self._set_paused(is_paused=False)
+        self._act(resume_job(self.read()))
 
     def restart(self) -> None:
         """Restart all processes of the job, even if it is paused; raise MethodNotAllowed if it has ended."""
-        job = self.read()
-        if (phase := phase_of(job)).is_final:
-            raise MethodNotAllowed(
-                f"{self} has ended ({phase.value}); to run it again as a new job: paceline rerun {self.name}"
-            )
-        # The resource version makes each request unique, and a repeated request idempotent.
-        change: Object = {"metadata": {"annotations": {well_known_labels.RESTART: f"after-{revision_of(job)}"}}}
-        if phase is Phase.PAUSED:
-            change["spec"] = {"runMode": {"pause": {"enabled": False}}}
-        self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
+        self._act(restart_job(self.read()))
 
     def scale(self, replicas: int) -> None:
         """Change the number of replicas of an elastic job; raise MethodNotAllowed if it has ended or is not elastic."""
-        job = self.read()
-        if (phase := phase_of(job)).is_final:
-            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished job can be scaled")
-        if not ((job.get("spec") or {}).get("elastic") or {}).get("enabled"):
-            raise MethodNotAllowed(
-                f"{self} is not elastic, so its number of replicas is fixed; set spec.elastic.enabled and run it again"
-            )
-        self.cluster.patch(
-            self.kind.where, (self.namespace, self.name), {"spec": {"elastic": {"expectedReplicas": replicas}}}
-        )
+        self._act(scale_job(self.read(), replicas))
 
-    def _set_paused(self, *, is_paused: bool) -> None:
-        if (phase := self.status().phase).is_final:
-            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished job can be paused or resumed")
-        change = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
-        self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
+    def _act(self, plan: ActionPlan) -> None:
+        actions.patch(self.cluster, self.kind.where, (self.namespace, self.name), plan, subject=str(self))
 
     def delete(self) -> None:
         """Delete the job and its pods; files on claims are kept."""
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": self.uid}}
-        self.cluster.delete(self.kind.where, (self.namespace, self.name), options)
-
-
-def happened_at(event: Object) -> str:
-    """Return the time an event was last seen; empty if it has none."""
-    series = event.get("series") or {}
-    timestamp = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(timestamp or (event.get("metadata") or {}).get("creationTimestamp") or "")
-
-
-def in_order(events: Iterable[Object]) -> tuple[Object, ...]:
-    """Return events sorted by time; within one second, by resource version."""
-    return tuple(sorted(events, key=lambda event: (happened_at(event)[:19], revision_of(event).zfill(20))))
+        plan = delete_object({"metadata": {"uid": self.uid}})
+        actions.delete(self.cluster, self.kind.where, (self.namespace, self.name), plan)

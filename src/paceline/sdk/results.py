@@ -21,10 +21,11 @@ from paceline.errors import BadRequest, MethodNotAllowed, NotFound, PacelineErro
 from paceline.filesystem.handles import FOLDER, closed, open_beneath
 from paceline.model import well_known_labels
 from paceline.model.gang import FLUSH, KEEPER, ReplicaId
+from paceline.presentation.deleted_pods import DeletedPod
+from paceline.presentation.job_summary import status_of
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import status_of
-from paceline.sdk.logs.archived import DeletedPod, LogArchiveReader, pod_log
+from paceline.sdk.logs.archived import LogArchiveReader, pod_log
 from paceline.sdk.logs.sources import LogOptions
 
 # The format of the uploader in podtools, which is a separate program; a test compares the two.

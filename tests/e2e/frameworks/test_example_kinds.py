@@ -39,6 +39,19 @@ def test_every_kind_has_an_example() -> None:
     assert shown == kinds
 
 
+def test_an_explorer_serves_the_files_of_its_claim(cluster: Embedded, empty: str) -> None:
+    made = cluster.kubectl("create", "-n", empty, "-f", str(EXAMPLES / "03-kinds" / "explorer.yaml"))
+    assert made.code == 0, made.err
+
+    listed = cluster.paceline("volume", "ls", "kinds", "-n", empty)
+
+    assert (listed.code, listed.out) == (0, ""), listed.err
+    assert (
+        json.loads(cluster.kubectl("get", "explorer", "kinds", "-n", empty, "-o", "json").out)["status"]["phase"]
+        == "Running"
+    )
+
+
 def test_the_tensorflow_roles_know_each_other_and_the_parameter_server_goes(cluster: Embedded) -> None:
     ran = cluster.paceline("run", str(EXAMPLES / "03-kinds" / "tensorflow.yaml"))
 

@@ -13,13 +13,14 @@ from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
 from paceline.model.replica_record import ReplicaPhase
-from paceline.sdk.apps.app import AppRef, Revision, resources_of_app, status_of
-from paceline.sdk.apps.values import changed_values
+from paceline.presentation.apps.app_summary import status_of
+from paceline.presentation.apps.changed_values import changed_specs
+from paceline.presentation.job_summary import created_of
+from paceline.presentation.job_summary import status_of as job_status
+from paceline.presentation.replica_pods import why
+from paceline.sdk.apps.app import AppRef, Revision, resources_of_app
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import created_of
-from paceline.sdk.job_summary import status_of as job_status
-from paceline.sdk.replica_pods import why
 
 MAX_CHANGES = 3
 
@@ -188,13 +189,8 @@ def changes(previous: Revision | None, current: Revision) -> str:
 
 
 def differing(older: Revision, newer: Revision) -> dict[str, tuple[Any, Any]]:
-    """Return the differences between two revisions: of their values, or of the job if they have none."""
-    old, new = older.record["spec"], newer.record["spec"]
-    if "values" in old or "values" in new:
-        parts = [{"template": spec.get("template"), "values": spec.get("values") or {}} for spec in (old, new)]
-    else:
-        parts = [{"job": {"kind": spec["job"]["kind"], "spec": spec["job"]["spec"]}} for spec in (old, new)]
-    return changed_values(parts[0], parts[1])
+    """Return the differences between two revisions."""
+    return changed_specs(older.record["spec"], newer.record["spec"])
 
 
 def diff_rows(older: Revision, newer: Revision, now: datetime) -> list[Row]:

@@ -3,20 +3,22 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from paceline.apimachinery.meta import Object, labels_of, name_of, namespace_of, uid_of
+from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.cli.output import formats
 from paceline.cli.output.console import TextOutput
 from paceline.cli.output.job_outcome import folders, print_failure, stages_table, values_of
 from paceline.cli.output.table import age, pairs, share, short, size, table
 from paceline.errors import Invalid, PacelineError
+from paceline.model import well_known_labels
 from paceline.model.gang import Gang
 from paceline.model.job_status import JobStatus, Phase
+from paceline.presentation.events import happened_at, in_order
+from paceline.presentation.job_summary import created_of, duration_of, reason_of, replicas_of, status_of
+from paceline.presentation.replica_pods import ReplicaPod
 from paceline.sdk.client import Session
 from paceline.sdk.discovery import ResourceKind
-from paceline.sdk.job import JobRef, happened_at, in_order
-from paceline.sdk.job_summary import created_of, duration_of, reason_of, replicas_of, status_of
-from paceline.sdk.replica_pods import ReplicaPod
+from paceline.sdk.job import JobRef
 from paceline.sdk.usage import claim_usages
 
 
@@ -81,6 +83,7 @@ def summary_rows(job: Object, status: JobStatus, now: datetime) -> list[tuple[st
         ("Commit", status.source.get("commit", "")),
         ("Hyperparameters", values_of(job)),
         ("TensorBoard", _board(status)),
+        ("Asked by", annotations_of(job).get(well_known_labels.ASKED_BY, "")),
         ("Created", moment(created_of(job), now)),
         ("Started", moment(status.start_time, now)),
         ("Ended", moment(status.completion_time, now)),

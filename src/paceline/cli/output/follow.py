@@ -1,6 +1,5 @@
 """Show a followed job: pending reason, logs, progress and result."""
 
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from paceline.cli.output.table import columns, cut, stopwatch
 from paceline.effects import Clock
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
+from paceline.presentation.job_summary import phase_of, reason_of, replicas_of
+from paceline.presentation.progress import WINDOW, TrainingProgress, latest
+from paceline.presentation.replica_pods import ReplicaPod, waiting_of
 from paceline.sdk.follow import Event, JobChanged, JobEnded, Logged, PodsChanged, Tick
-from paceline.sdk.job_summary import phase_of, reason_of, replicas_of
 from paceline.sdk.logs.sources import Lost
-from paceline.sdk.replica_pods import ReplicaPod, waiting_of
 
 CLEAR = "\r\x1b[2K"
 # The minimum time between two redraws of the status line.
@@ -79,47 +79,10 @@ def fit(parts: list[tuple[str, str]], out: TextOutput) -> str:
     return "".join(shown)
 
 
-# Coarser units take precedence: epochs over steps.
-UNITS = ("epoch", "round", "iteration", "iter", "step", "batch")
-FRAGMENT = re.compile(
-    r"\b(?P<unit>epoch|round|iteration|iter|step|batch)s?\b[\s:=#\[(]{0,4}(?P<done>\d{1,9})\s{0,3}(?:/|of)\s{0,3}(?P<total>\d{1,9})",
-    re.IGNORECASE,
-)
-# Parse only the end of a large chunk; earlier progress is outdated.
-WINDOW = 4096
 # Without a status line, print progress again after this fraction.
 STEP = 0.1
 # Leading and trailing parts of a bar, in eighths, as terminals with Unicode draw them.
 FULL, HALF, EMPTY = "━", "╸", "─"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingProgress:
-    """Completed and total units of work."""
-
-    unit: str
-    done: int
-    total: int
-
-    @property
-    def fraction(self) -> float:
-        """Return the completed fraction, from 0 to 1."""
-        return min(self.done / self.total, 1.0)
-
-    def __str__(self) -> str:
-        return f"{self.unit} {self.done}/{self.total}"
-
-
-def latest(text: str, previous: TrainingProgress | None = None) -> TrainingProgress | None:
-    """Return the last progress in a text, or `previous` if the text only has finer units."""
-    progress = previous
-    for match in FRAGMENT.finditer(text[-WINDOW:]):
-        unit, done, total = match["unit"].lower(), int(match["done"]), int(match["total"])
-        if total == 0 or done > total:
-            continue
-        if progress is None or UNITS.index(unit) <= UNITS.index(progress.unit):
-            progress = TrainingProgress(unit=unit, done=done, total=total)
-    return progress
 
 
 def plain_bar(progress: TrainingProgress, width: int = 20) -> str:

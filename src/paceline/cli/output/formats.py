@@ -7,8 +7,8 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.cli.output.console import escaped
 from paceline.cli.output.table import age, short
+from paceline.presentation.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
 from paceline.sdk.discovery import ResourceKind
-from paceline.sdk.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
 
 JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "AGE", "REASON")
 WIDE_JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "RESTARTS", "DURATION", "AGE", "REASON")

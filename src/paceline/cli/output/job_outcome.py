@@ -10,11 +10,18 @@ from paceline.cli.output.console import TextOutput
 from paceline.cli.output.table import short, table
 from paceline.errors import PacelineError
 from paceline.model.job_status import Failure, JobStatus, Phase
+from paceline.presentation.job_summary import (
+    PLAIN_REASONS,
+    claims_of,
+    describe_exit_code,
+    duration_of,
+    reason_of,
+    status_of,
+)
+from paceline.presentation.replica_pods import ReplicaPod, first_failed
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import PLAIN_REASONS, claims_of, describe_exit_code, duration_of, reason_of, status_of
 from paceline.sdk.logs.sources import LogOptions
-from paceline.sdk.replica_pods import ReplicaPod, first_failed
 
 LAST_LINES = 20
 

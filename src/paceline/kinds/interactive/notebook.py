@@ -13,11 +13,12 @@ import msgspec
 from paceline.errors import Fault
 from paceline.kinds.interactive.spec import DEFAULT_IDLE_SECONDS, IdleSeconds, OldRunMode, run_mode_to_suspend
 from paceline.kinds.kind_types import CannotRun, Claim, ServiceKind
+from paceline.kinds.name_rules import service_name_rules
 from paceline.kinds.spec.fields import Part, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, claims_in, literal, with_container
 from paceline.kinds.spec.run_policy import Scheduler
 from paceline.model.gang import JobNaming
-from paceline.model.interactive import PORT_NAME, InteractiveWorkload, prefix_of, secret_name
+from paceline.model.interactive import PORT_NAME, SHORT, InteractiveWorkload, prefix_of, secret_name
 
 PLURAL = "notebooks"
 CONTAINER = "notebook"
@@ -196,6 +197,7 @@ KIND = ServiceKind(
     plural=PLURAL,
     short_names=("nb",),
     spec=NotebookSpec,
+    name_rules=service_name_rules(SHORT[PLURAL]),
     check=check,
     expand=expand,
     claims=claims,

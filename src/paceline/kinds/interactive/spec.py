@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
+
+from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule, obeys
 from paceline.kinds.compat import Migration
 from paceline.kinds.kind_types import Claim
 from paceline.kinds.spec.fields import Count, Part, Resources, about
@@ -50,11 +53,35 @@ INSIDE: ServiceType = "ClusterIP"
 CLAIMS = "/t9k/pvc"
 
 
+MAX_PLACES, MAX_URI = 32, 1024
+NO_LOGS = "set a location of logs, such as {pvc: [{name: CLAIM, subPath: [log]}]}"
+NO_FOLDER, NO_BUCKET = "must be a directory inside the claim, such as log", "must be s3://BUCKET/FOLDER/"
+FilesetUri = Annotated[
+    str,
+    Meta(max_length=MAX_URI),
+    obeys(
+        CelRule(rule=r"self.matches('^t9k://(pvc|minio)/.') && !self.matches('/[.][.](/|$)')", message=URI_HINT),
+    ),
+]
+BucketUri = Annotated[
+    str, Meta(max_length=MAX_URI), obeys(CelRule(rule="self.matches('^s3://[^/]')", message=NO_BUCKET))
+]
+InnerFolder = Annotated[
+    str,
+    Meta(max_length=MAX_URI),
+    obeys(CelRule(rule=r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')", message=NO_FOLDER)),
+]
+
+
 class ClaimLogs(Part, frozen=True, kw_only=True):
     """Logs in a claim."""
 
     name: Annotated[str, about("Name of the claim.")]
-    sub_path: Annotated[Words, about("Directories of the claim, such as [log]. If omitted, the whole claim.")] = ()
+    sub_path: Annotated[
+        tuple[InnerFolder, ...],
+        Meta(max_length=MAX_PLACES),
+        about("Directories of the claim, such as [log]. If omitted, the whole claim."),
+    ] = ()
 
 
 class SecretRef(Part, frozen=True, kw_only=True):
@@ -67,7 +94,9 @@ class BucketLogs(Part, frozen=True, kw_only=True):
     """Logs in a bucket."""
 
     secret_ref: Annotated[SecretRef, about("Secret with the credentials of the bucket.")]
-    uri: Annotated[Words, about("Locations of the logs, such as [s3://bucket/log/].")]
+    uri: Annotated[
+        tuple[BucketUri, ...], Meta(max_length=MAX_PLACES), about("Locations of the logs, such as [s3://bucket/log/].")
+    ]
 
 
 class WebLogs(Part, frozen=True, kw_only=True):
@@ -79,7 +108,7 @@ class WebLogs(Part, frozen=True, kw_only=True):
 class LogDir(Part, frozen=True, kw_only=True):
     """Locations of the logs."""
 
-    pvc: Annotated[tuple[ClaimLogs, ...], about("Logs in claims.")] = ()
+    pvc: Annotated[tuple[ClaimLogs, ...], Meta(max_length=MAX_PLACES), about("Logs in claims.")] = ()
     s3: Annotated[BucketLogs | None, about("Logs in a bucket.")] = None
     http: Annotated[WebLogs | None, about("Logs on the web.")] = None
 
@@ -87,8 +116,22 @@ class LogDir(Part, frozen=True, kw_only=True):
 class TensorBoardSpec(Part, frozen=True, kw_only=True):
     """A TensorBoard over the logs of trainings."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule=(
+                "has(self.trainingLogFilesets) && size(self.trainingLogFilesets) > 0 || has(self.logDir) && "
+                "(has(self.logDir.pvc) && size(self.logDir.pvc) > 0 || has(self.logDir.s3) || has(self.logDir.http))"
+            ),
+            message=NO_LOGS,
+            field=".logDir",
+            reason="FieldValueRequired",
+        ),
+    )
+
     training_log_filesets: Annotated[
-        Words, about("Locations of the logs, as t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER.")
+        tuple[FilesetUri, ...],
+        Meta(max_length=MAX_PLACES),
+        about("Locations of the logs, as t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER."),
     ] = ()
     log_dir: Annotated[LogDir | None, about("Locations of the logs.")] = None
     image: Annotated[str | None, about("Image with TensorBoard, such as tensorflow/tensorflow:2.14.0.")] = None
@@ -173,17 +216,17 @@ def check_logs(spec: TensorBoardSpec, path: str) -> Iterator[Fault]:
         for position, folder in enumerate(claim.sub_path):
             if folder.startswith("/") or ".." in folder.split("/"):
                 folder_path = f"{path}.logDir.pvc[{index}].subPath[{position}]"
-                yield invalid(folder_path, folder, "must be a directory inside the claim, such as log")
+                yield invalid(folder_path, folder, NO_FOLDER)
     yield from _check_places(spec, f"{path}.logDir")
     if not (spec.training_log_filesets or logs.pvc or logs.s3 or logs.http):
-        yield required(f"{path}.logDir", "set a location of logs, such as {pvc: [{name: CLAIM, subPath: [log]}]}")
+        yield required(f"{path}.logDir", NO_LOGS)
 
 
 def _check_places(spec: TensorBoardSpec, path: str) -> Iterator[Fault]:
     uris = spec.log_dir.s3.uri if spec.log_dir and spec.log_dir.s3 else ()
     for index, uri in enumerate(uris):
         if not BUCKET_URI.fullmatch(uri):
-            yield invalid(f"{path}.s3.uri[{index}]", uri, "must be s3://BUCKET/FOLDER/")
+            yield invalid(f"{path}.s3.uri[{index}]", uri, NO_BUCKET)
     sets = log_sets(spec)
     for location in sets if len(sets) > 1 else ():
         if "," in location.path:

@@ -20,9 +20,10 @@ from paceline.kinds.interactive.spec import (
     run_mode_to_suspend,
 )
 from paceline.kinds.kind_types import OUTSIDE_COLUMNS, CannotRun, ServiceKind
+from paceline.kinds.name_rules import service_name_rules
 from paceline.kinds.spec.pod_template import literal
 from paceline.model.gang import JobNaming
-from paceline.model.interactive import PORT_NAME, InteractiveWorkload
+from paceline.model.interactive import PORT_NAME, SHORT, InteractiveWorkload
 
 PLURAL = "tensorboards"
 IMAGE = "t9kpublic/tensorboard:2.17.0"
@@ -102,6 +103,7 @@ KIND = ServiceKind(
     plural=PLURAL,
     short_names=("tb",),
     spec=TensorBoardSpec,
+    name_rules=service_name_rules(SHORT[PLURAL]),
     check=check,
     expand=expand,
     claims=log_claims,

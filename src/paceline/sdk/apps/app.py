@@ -3,11 +3,17 @@
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
+from paceline.apimachinery.json_patch import merge
 from paceline.apimachinery.meta import Object, controller_of, name_of, namespace_of, uid_of
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Collection, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
+from paceline.errors import Conflict, NotFound
+from paceline.model import well_known_labels
 from paceline.model.app_status import AppStatus, RecordStatus
+from paceline.model.interactive import page_path
+from paceline.presentation.actions import ActionPlan, asked_by, delete_object, rerun_app, resume_app, stop_app
+from paceline.presentation.apps.app_summary import status_of
+from paceline.sdk import actions
 from paceline.sdk.discovery import SERVICE_GROUP, ResourceKind
 from paceline.sdk.job import JobRef
 
@@ -55,7 +61,7 @@ class AppRef:
 
     def revisions(self) -> tuple[Revision, ...]:
         """Return all recorded revisions, oldest first."""
-        records = self.cluster.list(RECORDS, Select(namespace=self.namespace)).items
+        records = self.cluster.list(RECORDS, Select(namespace=self.namespace, labels=well_known_labels.APP)).items
         owned = [record for record in records if (controller_of(record) or {}).get("uid") == self.uid]
         read = (
             Revision(
@@ -93,33 +99,31 @@ class AppRef:
 
     def stop(self) -> None:
         """Suspend the training; `resume` continues it."""
-        if (phase := self.status().phase).is_final:
-            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only an unfinished training can be stopped")
-        self._patch({"suspend": True})
+        self._act(stop_app(self.read()))
 
     def resume(self) -> None:
         """Resume a suspended training."""
-        self._patch({"suspend": False})
+        self._act(resume_app(self.read()))
 
     def rerun(self) -> int:
         """Run the same spec again as the next revision and return its number."""
         app = self.read()
-        spec = {**app["spec"], "rerun": int(app["spec"].get("rerun") or 0) + 1, "suspend": False}
-        self.change({**app, "spec": spec})
+        plan = asked_by(rerun_app(app), actions.caller_name(self.cluster))
+        self.change(merge(app, plan.body))
         return status_of(app).revision + 1
 
     def delete(self) -> None:
         """Delete the application and everything it owns; files on volumes are kept."""
-        options = {"propagationPolicy": "Background", "preconditions": {"uid": self.uid}}
-        self.cluster.delete(APPS, (self.namespace, self.name), options)
+        plan = delete_object({"metadata": {"uid": self.uid}})
+        actions.delete(self.cluster, APPS, (self.namespace, self.name), plan)
 
     @property
     def board(self) -> str:
         """Return the name of the TensorBoard of all revisions, taken from its URL."""
-        return self.status().url.rstrip("/").rpartition("/")[2]
+        return page_path(self.status().url).rstrip("/").rpartition("/")[2]
 
-    def _patch(self, spec: Object) -> None:
-        self.cluster.patch(APPS, (self.namespace, self.name), {"spec": spec})
+    def _act(self, plan: ActionPlan) -> None:
+        actions.patch(self.cluster, APPS, (self.namespace, self.name), plan, subject=str(self))
 
 
 def find_app(cluster: DirectCluster, namespace: str, word: str) -> AppRef | None:
@@ -136,14 +140,6 @@ def find_app(cluster: DirectCluster, namespace: str, word: str) -> AppRef | None
 def ref_of(cluster: DirectCluster, app: Object) -> AppRef:
     """Return the handle of an application object."""
     return AppRef(namespace=namespace_of(app), name=name_of(app), uid=uid_of(app), cluster=cluster)
-
-
-def status_of(app: Object) -> AppStatus:
-    """Return the application's status; a malformed one is reported in `waiting`."""
-    try:
-        return AppStatus.from_wire(app.get("status") or {})
-    except BadRequest as error:
-        return AppStatus(waiting=str(error))
 
 
 BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")

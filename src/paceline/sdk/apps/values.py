@@ -10,7 +10,7 @@ from paceline.errors import AlreadyExists, BadRequest, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
 from paceline.kinds.apps.templates.types import Rendered, Template
-from paceline.kinds.apps.templates.values import as_told, merged, with_setting
+from paceline.kinds.apps.templates.values import merged, with_setting
 from paceline.kinds.kind_types import OWN_API_VERSION
 from paceline.sdk.submission.manifest import read_bytes
 from paceline.sdk.submission.submit import called
@@ -107,18 +107,3 @@ def reject_unchanged(current: Object, updated: Object, revision: int) -> None:
             f"nothing to change: revision {revision} of {name} already has these values; "
             f"to run it again: paceline rerun {name}"
         )
-
-
-def changed_values(older: Mapping[str, Any], newer: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
-    """Return the path of every value that differs, with the old and the new value; None if absent."""
-    differences: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys((*older, *newer)):
-        old, new = older.get(name), newer.get(name)
-        where = f"{path}{name}"
-        if isinstance(old, Mapping) or isinstance(new, Mapping):
-            differences |= changed_values(
-                old if isinstance(old, Mapping) else {}, new if isinstance(new, Mapping) else {}, f"{where}."
-            )
-        elif as_told(old) != as_told(new):
-            differences[where] = (old, new)
-    return differences

@@ -1,41 +1,23 @@
 """Logs of deleted pods, archived by the nodes that ran them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.interface import NODES, PODS
-from paceline.client.requests import Request
+from paceline.client.requests import Request, history_path
 from paceline.client.responses import read_object
 from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound
+from paceline.presentation.deleted_pods import DeletedPod, deleted_pod
+from paceline.presentation.log_lines import whole_lines
+from paceline.presentation.replica_pods import ReplicaPod, latest, leader_id
 from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogChunk, LogOptions, LogSource, Read, reading, whole_lines
-from paceline.sdk.replica_pods import ReplicaPod, latest, leader_id, replica_pod
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedPod:
-    """A deleted pod."""
-
-    node: str
-    namespace: str
-    name: str
-    uid: str
-    job: str
-    # The uid of its job; empty for a pod without a job.
-    owner: str
-    gone_at: str
-    # When its logs were removed; empty if they still exist.
-    pruned_at: str
-    labels: Mapping[str, str]
-    # None if its labels do not name a replica.
-    member: ReplicaPod | None
+from paceline.sdk.logs.sources import LogChunk, LogOptions, LogSource, Read, reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +32,12 @@ class LogArchiveReader:
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
         pods = []
         for node in self._nodes():
-            path = f"{_path(name_of(node), self.namespace)}?{query}"
+            path = f"{history_path(name_of(node), self.namespace)}?{query}"
             try:
                 answer = read_object(self.cluster.send(Request(method="GET", path=path)))
             except (NotFound, Forbidden, MethodNotAllowed, BadRequest):
                 continue  # A kubelet, which keeps nothing.
-            pods += [_read(name_of(node), entry) for entry in answer.get("items") or ()]
+            pods += [deleted_pod(name_of(node), entry) for entry in answer.get("items") or ()]
         return tuple(sorted(pods, key=lambda entry: entry.gone_at, reverse=True))
 
     def _nodes(self) -> tuple[Object, ...]:
@@ -90,31 +72,9 @@ class LogArchiveReader:
 
     def pod_log(self, pod: DeletedPod, ask: LogOptions) -> Iterator[bytes]:
         """Yield the log of a pod in complete lines; raise NotFound if it was removed."""
-        path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
+        path = history_path(pod.node, pod.namespace, pod.name)
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
         yield from within(whole_lines(self.cluster.stream(path, query)), ask)
-
-
-def _path(node: str, namespace: str) -> str:
-    return f"{NODES.path('', node, 'proxy')}/history/{quote(namespace, safe='')}"
-
-
-def _read(node: str, entry: Mapping[str, Any]) -> DeletedPod:
-    owner: Mapping[str, Any] = entry.get("owner") or {}
-    labels: Mapping[str, str] = entry.get("labels") or {}
-    as_pod: Object = {"metadata": {"name": entry["pod"], "labels": labels}}
-    return DeletedPod(
-        node=node,
-        namespace=str(entry["namespace"]),
-        name=str(entry["pod"]),
-        uid=str(entry["uid"]),
-        job=str(entry.get("job") or ""),
-        owner=str(owner.get("uid") or ""),
-        gone_at=str(entry["goneAt"]),
-        pruned_at=str(entry.get("prunedAt") or ""),
-        labels=labels,
-        member=replica_pod(as_pod),
-    )
 
 
 def pod_log(session: Session, name: str, ask: LogOptions) -> Iterator[bytes]:

@@ -3,21 +3,18 @@
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from functools import lru_cache
 from operator import itemgetter
 
+from paceline.presentation.log_lines import NEVER, Moment, in_micros, moment_at, moment_of, without_stamp
 from paceline.sdk.follow import Logged
-from paceline.sdk.logs.sources import STAMP, LogOptions
+from paceline.sdk.logs.sources import LogOptions
 
-Moment = tuple[str, bytes]
 Stamped = tuple[Moment, bytes, Logged]
 
 # How many logs are read in parallel, to limit the number of open connections to the cluster.
 MOST = 200
 # Consecutive lines of one replica are combined up to this size.
 PIECE = 64 * 1024
-NEVER: Moment = ("", b"")
 
 
 def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) -> Iterator[Logged]:
@@ -26,7 +23,7 @@ def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) ->
     last: Logged | None = None
     size = 0
     for _, line, source in heapq.merge(*map(_lines, streams), key=itemgetter(0)):
-        text = line if keeps_stamps else _bare(line)
+        text = line if keeps_stamps else without_stamp(line)
         if last is not None and (source.pod != last.pod or size > PIECE):
             yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
             lines, size = [], 0
@@ -41,12 +38,12 @@ def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
     if ask.until is None:
         yield from chunks
         return
-    latest, last = _of(ask.until), NEVER
+    latest, last = moment_at(ask.until), NEVER
     selected: deque[bytes] = deque(maxlen=ask.tail)
     for chunk in chunks:
         for line in filter(None, chunk.split(b"\n")):
             # A part of a split line has no timestamp: it is treated like its beginning.
-            last = max(last, _in_micros(_moment(line)))
+            last = max(last, in_micros(moment_of(line)))
             if last <= latest:
                 selected.append(line + b"\n")
         while selected and ask.tail is None:
@@ -54,13 +51,8 @@ def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
     yield from (_shown(line, ask) for line in selected)
 
 
-def _in_micros(moment: Moment) -> Moment:
-    """Return the time in microseconds, so that a time copied from the output includes its own line."""
-    return moment[0], moment[1][:6].rstrip(b"0")
-
-
 def _shown(line: bytes, ask: LogOptions) -> bytes:
-    return line if ask.has_timestamps else _bare(line)
+    return line if ask.has_timestamps else without_stamp(line)
 
 
 def _lines(stream: Iterator[Logged]) -> Iterator[Stamped]:
@@ -69,31 +61,5 @@ def _lines(stream: Iterator[Logged]) -> Iterator[Stamped]:
         for line in logged.text.split(b"\n"):
             if not line:
                 continue
-            last = max(last, _moment(line))
+            last = max(last, moment_of(line))
             yield last, line, logged
-
-
-def _moment(line: bytes) -> Moment:
-    """Return the time of a line in sortable form; nodes may use fewer digits or another time zone."""
-    stamp = STAMP.match(line)
-    if stamp is None:
-        return NEVER
-    text = stamp[0].strip()
-    zone = b"Z" if text.endswith(b"Z") else text[-6:]
-    seconds, _, fraction = text[: -len(zone)].partition(b".")
-    return _utc(seconds + zone), fraction.rstrip(b"0")
-
-
-@lru_cache(maxsize=1024)
-def _utc(second: bytes) -> str:
-    return datetime.fromisoformat(second.decode()).astimezone(UTC).isoformat(timespec="seconds")
-
-
-def _of(moment: datetime) -> Moment:
-    utc = moment.astimezone(UTC)
-    return utc.replace(microsecond=0).isoformat(timespec="seconds"), f"{utc.microsecond:06}".rstrip("0").encode()
-
-
-def _bare(line: bytes) -> bytes:
-    stamp = STAMP.match(line)
-    return line[stamp.end() :] if stamp else line

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.apimachinery.meta import Object, key_of, name_of, uid_of
+from paceline.apimachinery.meta import Object, key_of, name_of, namespace_of, uid_of
+from paceline.apimachinery.scheme import Lookup, no_faults
 from paceline.client import requests, responses
+from paceline.client.interface import CLAIMS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import AlreadyExists, BadRequest, Invalid, PacelineError
+from paceline.errors import AlreadyExists, BadRequest, Fault, Forbidden, Invalid, PacelineError
 from paceline.sdk.discovery import Kinds, ResourceKind
 from paceline.sdk.job import JobRef
 
@@ -106,6 +108,8 @@ class Created:
 
 
 Refer = Callable[[ResourceKind, Object], JobRef]
+# Returns a fault for each claim that an object uses and that is not among the existing ones.
+FindFaults = Callable[[Object, Lookup], tuple[Fault, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +119,12 @@ class ObjectCreator:
     cluster: DirectCluster
     kinds: Kinds
     refer: Refer
+    find_claim_faults: FindFaults = no_faults
 
     def create_all(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
         """Create all objects, jobs last; if one is rejected, delete those created before."""
         kinds = [self._kind_of(document) for document in documents]
+        self.check_claims(documents)
         pairs = sorted(zip(kinds, documents, strict=True), key=lambda pair: pair[0].is_job)
         created: list[Created] = []
         try:
@@ -129,21 +135,39 @@ class ObjectCreator:
             raise
         return tuple(created)
 
+    def check_claims(self, documents: tuple[Document, ...]) -> None:
+        """Raise Invalid if an object uses a claim that neither exists nor is among the documents."""
+        for document in documents:
+            self._check_claims(document, documents)
+
     def check_all(self, documents: tuple[Document, ...]) -> Iterator[PacelineError]:
-        """Yield why the cluster would reject objects, by creating them in dry-run mode; existing names are allowed."""
-        claims = {name_of(document.object) for document in documents if document.object["kind"] == CLAIM}
+        """Yield why objects are rejected, by creating them in dry-run mode; existing names are allowed."""
         for document in documents:
             try:
                 kind = self._kind_of(document)
-                self._create(kind, document, is_dry_run=True)
-            except AlreadyExists:
-                continue
-            except Invalid as error:
-                # A claim in the same file does not exist yet, but is created before the job.
-                if faults := tuple(fault for fault in error.faults if fault.value not in claims):
-                    yield Invalid(faults, what=error.what)
+                with contextlib.suppress(AlreadyExists):
+                    self._create(kind, document, is_dry_run=True)
+                self._check_claims(document, documents)
             except PacelineError as error:
                 yield error
+
+    def _check_claims(self, document: Document, documents: tuple[Document, ...]) -> None:
+        # The cluster would accept the object, and let it wait; but here all objects are known.
+
+        def lookup(_plural: str, namespace: str) -> tuple[str, ...]:
+            claims = (other.object for other in documents if other.object["kind"] == CLAIM)
+            new = [name_of(claim) for claim in claims if namespace_of(claim) == namespace]
+            existing = self.cluster.list(CLAIMS, Select(namespace=namespace)).items
+            return (*map(name_of, existing), *new)
+
+        try:
+            faults = self.find_claim_faults(document.object, lookup)
+        except Forbidden:
+            # Whoever may not list claims may still use them.
+            return
+        if faults:
+            label = f"{document.object['kind'].lower()}/{name_of(document.object)}"
+            raise Invalid(faults, what=f"{document.place}: {label}")
 
     def _kind_of(self, document: Document) -> ResourceKind:
         obj = document.object

@@ -14,7 +14,8 @@ from paceline.kinds.apps.expand import stem_of_app
 from paceline.kinds.apps.templates.model_training import TEMPLATE
 from paceline.kinds.apps.templates.values import merged
 from paceline.model.well_known_labels import APP
-from paceline.sdk.apps.app import APPS, KIND, status_of
+from paceline.presentation.apps.app_summary import status_of
+from paceline.sdk.apps.app import APPS, KIND
 from paceline.sdk.apps.values import check, reject_unchanged, render
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef

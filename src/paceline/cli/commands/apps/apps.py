@@ -13,7 +13,8 @@ from paceline.cli.prompts import confirm
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
-from paceline.sdk.apps.app import KIND, AppRef, status_of
+from paceline.presentation.apps.app_summary import status_of
+from paceline.sdk.apps.app import KIND, AppRef
 from paceline.sdk.client import Session
 
 LIST_HEADER = ("NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE")

@@ -15,9 +15,9 @@ from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.sessions import open_session, open_session_or_start
 from paceline.errors import BadRequest
 from paceline.host.clock import RealClock
+from paceline.presentation.job_summary import created_of
 from paceline.sdk.client import Session
 from paceline.sdk.code_repositories import CodeRepositories, CodeRepository
-from paceline.sdk.job_summary import created_of
 from paceline.sdk.volumes import BucketOptions, NamedVolume, Volumes
 
 KEY_ID, KEY_SECRET = "PACELINE_ACCESS_KEY_ID", "PACELINE_ACCESS_KEY_SECRET"

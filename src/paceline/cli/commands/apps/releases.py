@@ -13,8 +13,10 @@ from paceline.cli.output.console import out, print_hint, print_warning
 from paceline.cli.sessions import open_session, open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
-from paceline.sdk.apps.app import APPS, AppRef, ref_of, status_of
-from paceline.sdk.apps.values import ValueOverrides, changed_values, check, reject_unchanged, render
+from paceline.presentation.apps.app_summary import status_of
+from paceline.presentation.apps.changed_values import changed_values
+from paceline.sdk.apps.app import APPS, AppRef, ref_of
+from paceline.sdk.apps.values import ValueOverrides, check, reject_unchanged, render
 
 Command = Callable[..., Any]
 

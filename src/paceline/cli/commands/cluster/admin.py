@@ -23,6 +23,7 @@ def status() -> int:
     Example:
       paceline cluster status
     """
+    from paceline.cluster.console.address import console_address
     from paceline.cluster.daemon import running_pid
 
     chosen = settings()
@@ -36,6 +37,7 @@ def status() -> int:
         facts += [
             ("Version", str(reader.ask("/version").get("gitVersion", "unknown"))),
             ("Kubeconfig", str(chosen.kubeconfig)),
+            ("Console", f"{console_address(chosen) or 'none until the next start'} (to log in: paceline ui)"),
             ("Sandbox", "on" if chosen.has_sandbox else "off"),
             ("Network", chosen.network),
         ]

@@ -9,10 +9,11 @@ from paceline.cli.prompts import can_ask, choose
 from paceline.cli.sessions import open_session
 from paceline.cluster.daemon import is_running, stop
 from paceline.errors import HostError, PacelineError
+from paceline.presentation.apps.app_summary import is_paused
+from paceline.presentation.job_summary import is_running as job_runs
 from paceline.sdk.client import Session
-from paceline.sdk.interactive import ServiceRef, is_paused
+from paceline.sdk.interactive import ServiceRef
 from paceline.sdk.job import MARGIN_SECONDS, JobRef, seconds_to_stop
-from paceline.sdk.job_summary import is_running as job_runs
 
 Ref = JobRef | ServiceRef
 

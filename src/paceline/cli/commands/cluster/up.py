@@ -11,7 +11,7 @@ from paceline.cli.cluster_options import settings as last_settings
 from paceline.cli.output.console import err, out, print_error, print_warning
 from paceline.cluster.daemon import remember, running_pid
 from paceline.errors import HostError
-from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
+from paceline.settings import HOST_NETWORK, JSON, OWN_NETWORK, TEXT, Settings
 
 
 @click.command()
@@ -47,6 +47,7 @@ from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
     help="Address of this machine for services of type NodePort and LoadBalancer. Everyone who can reach it can open "
     "them, including TensorBoards, without a password. Default: 127.0.0.1, reachable from this machine only.",
 )
+@click.option("--log-format", type=click.Choice([TEXT, JSON]), help="Format of the cluster's own log lines.")
 @click.option(
     "--discard-damaged-state",
     is_flag=True,
@@ -69,6 +70,7 @@ def up(**typed: Any) -> int:
     previous, detach = last_settings(), typed["detach"]
     chosen = chosen_settings(previous, typed["images"], sandbox=typed["sandbox"])
     chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
+    chosen = replace(chosen, log_format=typed["log_format"] or previous.log_format)
     # The node agent reads these files later; validate them now so that the user sees the errors.
     configured_images(chosen)
     configured_devices(chosen)
@@ -126,7 +128,7 @@ def run_here(settings: Settings) -> int:
     from paceline.cluster.supervisor import FOREGROUND, supervise
     from paceline.host.lockfile import READY
 
-    configure_logging("supervisor")
+    configure_logging("supervisor", log_format=settings.log_format)
     logging.getLogger().setLevel(logging.WARNING)
     remember(settings)
 
@@ -161,6 +163,7 @@ def discard_damaged_state(settings: Settings) -> None:
 def print_ready(settings: Settings, first: str) -> None:
     """Print that the cluster is running, and the next commands to try."""
     from paceline.cluster.config import is_loopback
+    from paceline.cluster.console.address import console_address
 
     out().line(first)
     if not settings.has_sandbox:
@@ -169,4 +172,6 @@ def print_ready(settings: Settings, first: str) -> None:
         open_to = f"everyone who can reach {settings.external_address}"
         print_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, including TensorBoards")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
+    if address := console_address(settings):
+        err().line(f"  console: {address} (to log in: paceline ui)", "dim")
     err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

@@ -10,8 +10,10 @@ from paceline.cli.output.console import err, out
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
+from paceline.model.interactive import page_path
+from paceline.presentation.apps.app_summary import is_paused
 from paceline.sdk.client import Session
-from paceline.sdk.interactive import ServiceRef, is_paused
+from paceline.sdk.interactive import ServiceRef
 
 TENSORBOARD_PORT = 6006
 NOTEBOOK_PORT = 8888
@@ -45,7 +47,7 @@ def tensorboard(*, cluster: ClusterOptions, name: str, port: int) -> None:
             raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_paused(board):
             ref.resume(RealClock().now())
-        with closing(LocalProxy(session.dial, ProxiedSite(page=page), port)) as front:
+        with closing(LocalProxy(session.dial, ProxiedSite(page=page_path(page)), port)) as front:
             out().line(front.url)
             err().line("Press Ctrl-C to stop; the TensorBoard keeps running.", "dim")
             if address:
@@ -102,7 +104,7 @@ def notebook(*, cluster: ClusterOptions, name: str, port: int) -> None:
             raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_paused(notebook):
             ref.resume(RealClock().now())
-        site = ProxiedSite(page=page, token=token_in(session, ref.namespace, secret), key=RealIds().secret())
+        site = ProxiedSite(page=page_path(page), token=token_in(session, ref.namespace, secret), key=RealIds().secret())
         with closing(LocalProxy(session.dial, site, port)) as front:
             out().line(front.url)
             err().line("Press Ctrl-C to stop; the notebook keeps running.", "dim")

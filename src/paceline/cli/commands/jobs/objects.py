@@ -12,9 +12,9 @@ from paceline.cli.resource_args import FoundObject, find, remove
 from paceline.cli.sessions import open_session
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
+from paceline.presentation.job_summary import claims_of, is_running
 from paceline.sdk.apps.app import KIND as APP
 from paceline.sdk.apps.app import ref_of
-from paceline.sdk.job_summary import claims_of, is_running
 
 
 @click.command()

@@ -16,12 +16,12 @@ from paceline.cli.sessions import open_session, open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest, Invalid, PacelineError, TooLarge
 from paceline.host.clock import RealClock
 from paceline.model.job_status import Phase
+from paceline.presentation.job_summary import phase_of
 from paceline.sdk.apps.app import OWN_GROUP
 from paceline.sdk.client import Session
 from paceline.sdk.discovery import JOB_GROUP, PACELINE_GROUPS, SERVICE_GROUP
 from paceline.sdk.follow import FollowOptions, JobEnded, ReplicaSelector
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import phase_of
 from paceline.sdk.submission.manifest import read_file
 from paceline.sdk.submission.submit import Document, with_namespace
 
@@ -116,6 +116,7 @@ def validate(cluster: ClusterOptions, documents: tuple[Document, ...]) -> Valida
     Our kinds are validated here first, because that finds all faults at once; another cluster may have other rules.
     """
     from paceline.cluster.daemon import is_running
+    from paceline.kinds import registry
 
     ours = tuple(document for document in documents if group_of(document) in PACELINE_GROUPS)
     invalid = {document.place: error for document in ours if (error := validate_locally(document))}
@@ -127,7 +128,7 @@ def validate(cluster: ClusterOptions, documents: tuple[Document, ...]) -> Valida
                 label = f"{document.place}: {document.object['kind']} {name(document)}"
                 print_warning(f"{label} was not validated, because no cluster is running")
         return ours, tuple(invalid.values())
-    with open_session(cluster) as session:
+    with open_session(cluster, find_claim_faults=registry.claim_faults) as session:
         remaining = tuple(document for document in documents if document.place not in invalid)
         return documents, (*invalid.values(), *session.check(remaining))
 
@@ -162,8 +163,11 @@ def placed(cluster: ClusterOptions, documents: tuple[Document, ...]) -> tuple[Do
 
 def create_and_follow(cluster: ClusterOptions, files: tuple[str, ...], flags: RunOptions) -> int:
     """Create all objects, then follow the jobs one after another unless detached."""
+    from paceline.kinds import registry
+
     documents = placed(cluster, tuple(document for path in files for document in read_file(path)))
-    with open_session_or_start(cluster) as session:
+    with open_session_or_start(cluster, find_claim_faults=registry.claim_faults) as session:
+        session.check_claims(documents)
         if flags.replace:
             remove_old(session, documents)
         jobs = create(session, documents)
