@@ -167,7 +167,7 @@ def bench_fan_out(ours, raw, *, rounds):
             # What is told is the same: the object as it is stored, in its line.
             posts = [b'{"type":"ADDED","object":' + post + b" " * 350 + b"}\n" for post in posts]
         wanted = [subject.request("POST", COLLECTION, post) for post in posts]
-        told = fan_out(subject, listen, wanted, observer_roles=WATCHERS, clients=8)
+        told = fan_out(subject, listen, wanted, watchers=WATCHERS, clients=8)
         seconds, cpu = uvloop.run(told)
         return EVENTS * WATCHERS / seconds, cpu / EVENTS / WATCHERS
 

@@ -24,7 +24,6 @@ from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import GC_THRESHOLD, OneThread, real_world
 from paceline.settings import LOOPBACK, Settings
 from paceline.store.high_water_mark import MarkedLog
-from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 
 HEADERS = [(b"content-type", b"application/json")]
@@ -100,7 +99,7 @@ async def run(which, settings):
 
 async def ours(group, settings, keys, port):
     world = real_world()
-    store = Store(MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark), OneThread("store"))
+    store = Store(MarkedLog(settings.store, mark=settings.mark), OneThread("store"))
     await store.open()
     group.create_task(store.run())
     gate = Authenticator(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))

@@ -37,6 +37,8 @@ def main() -> None:
     with embedded() as cluster:
         rows["killed to ready, empty"] = min(start_again(cluster) for _ in range(chosen.rounds))
         memory = {"empty": held_by(cluster)}
+    # A new cluster: the pauses between restarts grow while one crashes in a row.
+    with embedded() as cluster:
         asyncio.run(fill(cluster, chosen.objects))
         rows[f"killed to ready, {chosen.objects} objects"] = min(start_again(cluster) for _ in range(chosen.rounds))
         memory[f"{chosen.objects} objects"] = held_by(cluster)

@@ -20,7 +20,7 @@ from paceline.host.effects import GC_THRESHOLD
 TESTS = Path(__file__).parent
 E2E_SECONDS = 300
 # Suites that need more than Python, PyTorch and kubectl: `make test-all` runs them.
-SLOW_SUITES = ("clients", "differential", "kube")
+SLOW_SUITES = ("browser", "clients", "differential", "kube")
 IN_CI = os.environ.get("CI") == "true"
 
 
@@ -38,15 +38,18 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if suite_of(item.nodeid) in SLOW_SUITES or item.get_closest_marker("kube"):
             item.add_marker("slow")
-        if item.path.is_relative_to(TESTS / "e2e"):
+        if suite_of(item.nodeid) == "cluster":
+            item.add_marker("cluster")
+        if suite_of(item.nodeid).partition("/")[0] in ("e2e", "browser", "cluster"):
             item.add_marker("e2e")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(E2E_SECONDS))
-    if "soak" not in config.option.markexpr:
-        # Deselected, not skipped: `make test` runs the same tests with smaller counts.
-        soak = [item for item in items if item.get_closest_marker("soak")]
-        config.hook.pytest_deselected(items=soak)
-        items[:] = [item for item in items if item not in soak]
+    # Deselected, not skipped: other commands run them, of a soak with smaller counts.
+    for tier in ("soak", "cluster"):
+        if tier not in config.option.markexpr:
+            others = [item for item in items if item.get_closest_marker(tier)]
+            config.hook.pytest_deselected(items=others)
+            items[:] = [item for item in items if item not in others]
 
 
 def pytest_collection_finish():

@@ -1,5 +1,6 @@
 """What wheel and sdist contain, by the rules of pyproject.toml, and that the command works from those files alone."""
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ from paceline import __version__
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ROOT / "src" / "paceline"
+# Where the web console lies in the wheel.
+BUNDLE = "paceline/console/static/"
 IMPORT_ALL = """
 import importlib, pkgutil, sys, paceline
 modules = [module.name for module in pkgutil.walk_packages(paceline.__path__, "paceline.")]
@@ -50,16 +53,27 @@ def test_the_wheel_has_nothing_of_tests_and_simulators(files):
 
     assert not [name for name, code in text.items() if re.search(r"(?m)^\s*(import|from) (pytest|hypothesis)\b", code)]
     assert not [name for name in files if re.search(r"(^|/)(tests?|testing|sim|conftest\.py)(/|$)|/test_", name)]
-    assert {Path(name).suffix for name in files} == {".py", ".json", ".txt", ".typed"}
+    others = {name for name in files if not name.startswith(BUNDLE)}
+    assert {Path(name).suffix for name in others} == {".py", ".json", ".txt", ".typed", ".yaml"}
+    assert all(name.startswith("paceline/console/examples/") for name in files if name.endswith(".yaml"))
     assert "paceline/py.typed" in files
+
+
+def test_the_wheel_has_the_built_web_console_and_the_licences_of_what_is_in_it(files):
+    bundle = {name.removeprefix(BUNDLE): path for name, path in files.items() if name.startswith(BUNDLE)}
+    manifest = json.loads(bundle["manifest.json"].read_text())
+    packed = {f"{name}.gz" for name, file in manifest["files"].items() if "gzip" in file}
+
+    assert set(bundle) == {"index.html", "manifest.json", "licenses.txt", *manifest["files"], *packed}
+    assert "SIL OPEN FONT LICENSE" in bundle["licenses.txt"].read_text()
 
 
 def test_the_sdist_has_what_a_build_needs_and_no_more(files):
     names = {file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
-    product = {f"src/{name}" for name in files}
+    product = {path.relative_to(ROOT).as_posix() for path in files.values()}
 
     assert product < names
-    assert names - product <= {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore"}
+    assert names - product <= {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore", "hatch_build.py"}
 
 
 def test_a_wheel_from_the_sdist_is_the_wheel_to_the_byte_and_describes_itself(tmp_path):

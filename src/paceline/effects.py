@@ -76,6 +76,10 @@ class Files(Protocol):
         """Rewrite a file in place, keeping its inode, so that whoever has it mounted sees the change. Not durable."""
         ...
 
+    def write_at(self, path: Path, offset: int, data: bytes) -> None:
+        """Write bytes into a file, which is made when it is missing, at an offset. Not durable."""
+        ...
+
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
         """Make a folder and its parents; being there already is fine."""
         ...

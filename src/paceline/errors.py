@@ -121,9 +121,10 @@ class UnsupportedMediaType(PacelineError):
 
 
 class ServiceUnavailable(PacelineError):
-    """The server cannot answer now; a pause helps."""
+    """The server cannot answer now; a pause helps, of so many seconds if it has said so."""
 
     code, reason, retry = 503, "ServiceUnavailable", True
+    retry_after: float = 0.0
 
 
 class HostError(PacelineError):

@@ -8,6 +8,8 @@ LOOPBACK = "127.0.0.1"
 NAMESPACE = "default"
 # How pods are connected: all on the machine's network, or each on one of its own.
 HOST_NETWORK, OWN_NETWORK = "host", "own"
+# How log lines of our own processes are written.
+TEXT, JSON = "text", "json"
 # A declared device: the resource, and how many of it or which device nodes (several nodes of one device with a plus).
 Row = tuple[str, str]
 
@@ -24,6 +26,8 @@ VARIABLES: Mapping[str, str] = {
     "PACELINE_ACCESS_KEY_SECRET": "Access key secret of a bucket, for `paceline volume create --bucket`.",
     "PACELINE_POD_PIDS_LIMIT": "Processes and threads that a pod may have, for `paceline up`. Default: 1,024, or 256 "
     "for each CPU if that is more.",
+    "PACELINE_PODTOOLS_IMAGE": "Image of Paceline's containers in the pods of jobs, as `--podtools-image` of "
+    "`paceline kube controller`.",
     "PACELINE_DEBUG": "Any value: show the traceback of a bug instead of a message.",
     "PACELINE_DEVICES_RESOURCE": "Set in containers: the devices that the container has, by uuid or number, for each "
     "resource, such as `PACELINE_DEVICES_EXAMPLE_COM_FPGA=0`.",
@@ -46,6 +50,7 @@ class Settings:
     external_address: str = LOOPBACK
     # Declared devices: (resource, how many or which device nodes).
     devices: tuple[tuple[str, str], ...] = ()
+    log_format: str = TEXT
 
     @property
     def kubeconfig(self) -> Path:
@@ -116,6 +121,21 @@ class Settings:
     def supervisor_lock(self) -> Path:
         """Held, and filled with its pid, by the supervisor of the control process while it runs."""
         return self.home / "supervisor.lock"
+
+    @property
+    def console(self) -> Path:
+        """The port of the web console, which stays the same over restarts."""
+        return self.home / "console.json"
+
+    @property
+    def console_key(self) -> Path:
+        """The key of the console's sessions; removing it logs everybody out."""
+        return self.keys / "console.key"
+
+    @property
+    def console_lock(self) -> Path:
+        """Held by the console's process while it runs."""
+        return self.home / "console.lock"
 
     @property
     def log(self) -> Path:

@@ -68,7 +68,7 @@ def test_a_job_runs_to_its_end_and_is_deleted(api):
     patched = jobs.patch_namespaced_custom_object(
         **where, name="official", body={"metadata": {"annotations": {"note": "well done"}}}
     )
-    assert patched["metadata"]["annotations"] == {"note": "well done"}
+    assert patched["metadata"]["annotations"]["note"] == "well done"
     pods = core.list_namespaced_pod("default", label_selector="tensorstack.dev/owner-name=official").items
     assert core.read_namespaced_pod_log(pods[0].metadata.name, "default") == "done\n"
 

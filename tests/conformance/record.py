@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from paceline.errors import HostError
+from paceline.testing.real.cluster import real_node
 from paceline.testing.real.kube import find_assets
-from paceline.testing.real.node import real_node
 from tests.conformance.answers import write
 from tests.conformance.drive import run_cases
 from tests.conformance.page import PAGE, page

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import ReplicaId
+from paceline.model.gang import JobProgress, ReplicaId
 from paceline.plan.job.manifests import auxiliary_pod_manifest, claim_manifest, pod_manifest
 from paceline.plan.job.plan import AuxiliaryPod, NewPod
 from paceline.testing.real.kube import real_kube
@@ -34,7 +34,7 @@ def manifests():
     for name, spec in {"git": FROM_GIT, "packed": PACKED}.items():
         job = generic(name=name, **spec)
         site, before = registry.expand(job, {})
-        _, gang = registry.expand(job, {}, commit="0" * 40)
+        _, gang = registry.expand(job, {}, progress=JobProgress(commit="0" * 40))
         yield pod_manifest(site, gang, NewPod(place=ReplicaId("worker", 0), attempt=0), owner=OWNER)
         if before.resolve is not None:
             yield auxiliary_pod_manifest(site, before, AuxiliaryPod(name="resolve", attempt=0), owner=OWNER)

@@ -36,7 +36,9 @@ async def controlled(subject: Subject) -> AsyncIterator[None]:
     jobs = Jobs(
         cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, pods=pods, shares_network=False
     )
-    boards = JobTensorBoards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers)
+    boards = JobTensorBoards(
+        cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, jobs=jobs.informers
+    )
     services = InteractiveController(
         cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, token=world.ids.secret
     )

@@ -29,7 +29,7 @@ WRITES = {
     "recorder": {"record": ["POST", "PATCH"]},
     "files": {
         name: [f"files.{name}"]
-        for name in ("write", "overwrite", "make_folder", "make_beneath", "link", "share", "move", "remove")
+        for name in ("write", "overwrite", "write_at", "make_folder", "make_beneath", "link", "share", "move", "remove")
     },
     "processes": {name: [f"processes.{name}"] for name in ("start", "signal")},
     "log": {name: [f"log.{name}"] for name in ("append", "compact")},
@@ -42,6 +42,8 @@ ELSEWHERE = {
     "node/runtime/subpath_mounts.py": "e2e/storage/test_volume_races.py",  # part of the shim
     "store/high_water_mark.py": "e2e/recovery/test_disk.py",  # the real disk
     "node/logs/garbage_collection.py": "unit/node/test_log_archive.py",  # lives are too short for anything to expire
+    "node/usage/recorder.py": "unit/node/test_usage_series.py",  # nothing is measured in a simulated world
+    "node/usage/ring_file.py": "unit/node/test_usage_series.py",  # as above
     "node/runtime/nsenter.py": "e2e/node/test_exec.py",  # runs a command in a container, in a process of its own
     "podtools/ssh_shim.py": "e2e/frameworks/test_launch.py",  # stands in for ssh inside a job's pods
     "node/runtime/zygote.py": "e2e/node/test_shim.py",  # the real parent of all shims
@@ -59,7 +61,14 @@ SPOILT = "integration/test_apps.py: a status that nobody can read"
 NOT_KILLED_AT = {
     "controllers/app/reconciler.py reconcile self.recorder.record": SPOILT,
     "controllers/job/reconciler.py _say_unreadable self.recorder.record": SPOILT,
-    "controllers/interactive/reconciler.py reconcile self.recorder.record": SPOILT,
+    "controllers/interactive/reconciler.py _say_unreadable self.recorder.record": SPOILT,
+    "controllers/interactive/reconciler.py _hinder self.recorder.record": "no policies: kube/test_rejected_pods.py",
+    "controllers/interactive/job_tensorboard.py reconcile self.recorder.record": "as above",
+    "controllers/job/workloads.py _create self.cluster.create": "there is no Kueue here: kube/test_queueing.py",
+    "controllers/job/workloads.py _change self.cluster.delete": "as above",
+    "controllers/job/workloads.py _change self.cluster.patch": "as above",
+    "controllers/job/workloads.py _change self.cluster.replace": "as above",
+    "controllers/job_records.py prune self.cluster.delete": "lives are too short: integration/test_records.py",
     "controllers/job/apply_plan.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "controllers/job/apply_plan.py _make_group hands.cluster.create": "only with T9k's scheduler are there PodGroups",
     "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: integration/test_elastic.py",
@@ -71,16 +80,24 @@ NOT_KILLED_AT = {
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
+    "controllers/job/reconciler.py Jobs._sync_workload": "as NOT_KILLED_AT",
+    "controllers/job/workloads.py": "as NOT_KILLED_AT",
+    "controllers/job_records.py JobRecords.prune": "as NOT_KILLED_AT",
     "controllers/job/apply_plan.py _make_claims": "as NOT_KILLED_AT",
     "controllers/job/apply_plan.py _make_group": "as NOT_KILLED_AT",
     "controllers/job/reconciler.py Jobs._hinder": "as NOT_KILLED_AT",
     "controllers/job/reconciler.py Jobs._say_unreadable": "as NOT_KILLED_AT",
+    "controllers/job/reconciler.py Jobs._with_nodes": "the embedded cluster loses no nodes: kube/test_disruption.py",
+    "controllers/job/reconciler.py Jobs._node": "as _with_nodes",
+    "controllers/interactive/reconciler.py InteractiveController._hinder": "as NOT_KILLED_AT",
+    "controllers/interactive/reconciler.py InteractiveController._say_unreadable": "as NOT_KILLED_AT",
     "controllers/leader_election.py": "as ELSEWHERE",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
     "node/server/remotecommand.py": "a client's line to a command, which ends with it; writes nothing",
     "node/network/pod_ports.py": "passes requests on to pods; writes nothing",
     "node/network/service_proxy.py ServiceProxy.route": "nobody calls in a simulated world; writes nothing",
     "node/server/stats.py": "measures; writes nothing",
+    "node/usage/series.py": "the agent's socket; reads only",
     "node/probes/prober.py Prober.probe": "as _connect",
     "node/probes/prober.py _connect": "there is no network in a simulated world; writes nothing",
     "node/probes/prober.py _get": "as _connect",

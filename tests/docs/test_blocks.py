@@ -23,8 +23,9 @@ from paceline.settings import Settings
 TAGS = {"sh", "console", "text", "yaml", "python"}
 # The programs that pages may type; a new one is added here on purpose.
 PROGRAMS = {"base64", "cat", "cd", "cp", "curl", "echo", "export", "git", "grep", "head", "ls"}
-PROGRAMS |= {"mkdir", "pip", "pytest", "python3", "rm", "sha256sum", "source"}
-KUBECTL = {"annotate", "apply", "create", "delete", "describe", "explain", "get", "label", "logs", "patch", "wait"}
+PROGRAMS |= {"mkdir", "pip", "pytest", "python3", "rm", "sha256sum", "source", "ssh"}
+KUBECTL = {"annotate", "apply", "create", "delete", "describe", "explain", "get", "label", "logs", "patch", "rollout"}
+KUBECTL |= {"wait"}
 HELM = {"install", "list", "rollback", "status", "template", "uninstall", "upgrade"}
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from paceline.errors import HostError
+from paceline.testing.real.cluster import real_node
 from paceline.testing.real.kube import RealKube, find_assets, real_kube
-from paceline.testing.real.node import real_node
 from tests.kubectl.recordings import Said, write
 from tests.kubectl.side import Side
 from tests.kubectl.table import Case, all_cases

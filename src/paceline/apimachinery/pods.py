@@ -7,6 +7,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, has_condition, name_of
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+DEFAULT_GRACE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,12 @@ def container_statuses_of(pod: Object) -> tuple[Object, ...]:
 def is_terminal(pod: Object) -> bool:
     """Return whether a pod has ended and never runs again."""
     return (pod.get("status") or {}).get("phase") in TERMINAL_PHASES
+
+
+def grace_seconds_of(pod: Object) -> int:
+    """Return the grace period of a pod or of a pod template."""
+    seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_SECONDS if seconds is None else int(seconds)
 
 
 def is_ready(obj: Object) -> bool:

@@ -43,7 +43,7 @@ def no_defaults(_obj: Object) -> None:
     """Set no defaults."""
 
 
-def no_warnings(_obj: Object) -> tuple[str, ...]:
+def no_warnings(_obj: Object, _lookup: Lookup | None) -> tuple[str, ...]:
     """Return no warnings."""
     return ()
 
@@ -102,12 +102,10 @@ class Resource:
     check: Callable[[Object, Lookup], Iterable[Fault]] = field(default=no_faults)
     # Sets the defaults of built-in kinds in place, before the check.
     default: Callable[[Object], None] = field(default=no_defaults)
-    # Dotted paths of the spec that may change after creation; None allows all.
-    mutable: tuple[str, ...] | None = None
     # Rules for an update, given the new and the old object.
     check_change: Callable[[Object, Object], Iterable[Fault]] = field(default=no_change_faults)
-    # Warnings for the author of a valid object.
-    warn: Callable[[Object], tuple[str, ...]] = field(default=no_warnings)
+    # Warnings for the author of a valid object; without a lookup, none about other objects.
+    warn: Callable[[Object, Lookup | None], tuple[str, ...]] = field(default=no_warnings)
 
     @property
     def api_version(self) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from urllib.parse import parse_qsl
 
 from paceline.apimachinery.builtin.registry import METRICS_GROUP
+from paceline.apimachinery.metrics import CONTENT_TYPE
 from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission, ServiceAccountAdmission
 from paceline.apiserver.auth.authentication import (
@@ -61,6 +62,7 @@ from paceline.apiserver.http_types import (
 )
 from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, find_target, split_path
+from paceline.apiserver.request_metrics import RequestMetrics
 from paceline.apiserver.routes import DISCOVERY, HEALTH, PROXIED, VERBS, rewrite_page_url, route_of
 from paceline.apiserver.slicing import offload
 from paceline.apiserver.status_errors import StatusError
@@ -104,10 +106,12 @@ class Api:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._proxies, self._metrics = ProxyHandler(server), MetricsHandler(server)
+        self._requests = RequestMetrics()
+        server.metrics.put("apiserver", self._requests)
         self._tracking = FieldTracker(server)
-        reads, deletes = ReadHandler(server), DeleteHandler(server)
-        admission = Admission(server.kinds, server.store)
+        self._admission = admission = Admission(server.kinds, server.store)
         writes, by_accounts = WriteHandler(server, admission), WriteHandler(server, ServiceAccountAdmission(admission))
+        reads, deletes = ReadHandler(server), DeleteHandler(server, writes.record)
         self._verbs: Mapping[str, Handler] = {
             "get": reads.get,
             "list": reads.list,
@@ -138,8 +142,13 @@ class Api:
         self._openapi = OpenApi(server.kinds)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request; this is the only place that catches bugs."""
+        """Respond to one request and count it."""
         writer = ResponseWriter(send)
+        with self._requests.measure(scope, writer):
+            await self._respond(scope, receive, writer)
+
+    async def _respond(self, scope: Scope, receive: Receive, writer: ResponseWriter) -> None:
+        """Respond to one request; this is the only place that catches bugs."""
         try:
             try:
                 request = self._request(scope)
@@ -266,6 +275,11 @@ class Api:
         if parts[:1] == ("openapi",) and request.method == "GET":
             self._allow(request, DISCOVERY, "get")
             return self._openapi.respond(request)
+        if parts == ("metrics",):
+            self._allow(request, DISCOVERY, "get")
+            if request.method != "GET":
+                raise status_errors.method_not_allowed()
+            return HttpResponse(content_type=CONTENT_TYPE, body=self._server.metrics.write())
         is_about_objects = len(parts) > {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
         if is_about_objects:
             return await self._verb(request, find_target(self._server.scheme, request.parts))
@@ -296,7 +310,11 @@ class Api:
         if verb in {"get", "list", "watch"}:
             return response
         await self._crds.after_write(target.resource)
-        return with_warnings(response, target.resource)
+        if target.subresource:
+            return response
+        # A dry run creates no claim that a job in the same folder needs, so it warns of none.
+        lookup = None if request.query.get("dryRun") else self._admission.names
+        return with_warnings(response, target.resource, lookup)
 
     async def _act(self, verb: str, request: HttpRequest, target: Target) -> HttpResponse | Stream:
         verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from paceline.apimachinery.meta import Object
+from paceline.apimachinery.metrics import MetricRegistry
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.auth.authentication import Authenticator
@@ -58,6 +59,8 @@ class Server:
     fairness: Fairness = field(default_factory=Fairness)
     # Counts requests that are proxied to Services.
     activity: ActivityTracker | None = None
+    # The metrics of this process, which /metrics shows.
+    metrics: MetricRegistry = field(default_factory=MetricRegistry)
 
     @property
     def scheme(self) -> Scheme:

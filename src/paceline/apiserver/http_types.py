@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import orjson
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.scheme import Resource, no_warnings
+from paceline.apimachinery.scheme import Lookup, Resource, no_warnings
 from paceline.apiserver.status_errors import Status, StatusError
 from paceline.errors import PacelineError
 
@@ -118,6 +118,8 @@ class WriteOptions:
     force: bool = False
     # Size of the request's body, which determines where the work runs.
     size: int = 0
+    # The user of the request; None for writes of the server itself.
+    caller: Caller | None = None
 
 
 def object_response(obj: Object, *, code: int = 200, warnings: Warnings = ()) -> HttpResponse:
@@ -160,7 +162,7 @@ def attach_warnings(warnings: Sequence[str]) -> Iterator[None]:
         raise StatusError(error.status, warnings=(*warnings, *error.warnings)) from error
 
 
-def with_warnings(response: HttpResponse | Stream, resource: Resource) -> HttpResponse | Stream:
+def with_warnings(response: HttpResponse | Stream, resource: Resource, lookup: Lookup | None) -> HttpResponse | Stream:
     """Add the warnings of a kind about a written object."""
     if resource.warn is no_warnings or not isinstance(response, HttpResponse):
         return response
@@ -168,7 +170,7 @@ def with_warnings(response: HttpResponse | Stream, resource: Resource) -> HttpRe
     # Tables and metadata do not contain the fields that the warnings are about.
     if obj.get("kind") != resource.kind:
         return response
-    return replace(response, warnings=(*response.warnings, *resource.warn(obj)))
+    return replace(response, warnings=(*response.warnings, *resource.warn(obj, lookup)))
 
 
 class ResponseWriter:
@@ -178,6 +180,8 @@ class ResponseWriter:
         self._send = send
         self._started = False
         self._is_proxied = False
+        # The code of the response; 0 until its head was sent.
+        self.code = 0
 
     async def send_response(self, response: HttpResponse) -> None:
         """Send a complete response; if a stream has started already, end it."""
@@ -207,6 +211,7 @@ class ResponseWriter:
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
         self._started = self._is_proxied = True
+        self.code = int(message.get("status", self.code))
         await self._send(message)
 
     async def send_chunk(self, content_type: str, chunk: bytes) -> None:
@@ -218,7 +223,7 @@ class ResponseWriter:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _head(self, code: int, content_type: str, headers: list[tuple[bytes, bytes]]) -> None:
-        self._started = True
+        self._started, self.code = True, code
         common = [
             (b"content-type", content_type.encode()),
             (b"cache-control", b"no-cache, private"),

@@ -23,6 +23,7 @@ from paceline.apimachinery.fields.typed import Type
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apimachinery.timestamps import to_wire as time_to_wire
+from paceline.apiserver.admission.asked_by import without_caller
 from paceline.apiserver.config import Server
 from paceline.apiserver.http_types import HttpRequest
 from paceline.apiserver.paths import Target
@@ -155,6 +156,7 @@ class FieldTracker:
     def _created_fields(
         self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]
     ) -> Managed:
+        new = without_caller(target.resource, new)
         try:
             fields = fields_of_new(self.type_of(target.resource), new, zero=zero, ignored=ignored)
         except BadRequest:
@@ -185,6 +187,7 @@ class FieldTracker:
             metadata.pop("managedFields", None)
 
     def _compared(self, resource: Resource, old: Object, new: Object) -> Comparison:
+        old, new = without_caller(resource, old), without_caller(resource, new)
         try:
             return compared(self.type_of(resource), old, new)
         except BadRequest:

@@ -1,23 +1,18 @@
 """Tell people what happened to an object, as Kubernetes events."""
 
 import asyncio
-import hashlib
 import logging
 
-from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, revision_of, uid_of
-from paceline.apimachinery.timestamps import to_wire
+from paceline.apimachinery.event_manifest import EventSource, event_manifest
+from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, revision_of
 from paceline.client.interface import EVENTS, Cluster
 from paceline.effects import Clock
 from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 
 log = logging.getLogger(__name__)
 
-MAX_MESSAGE = 1024
-MAX_NAME = 200
 MAX_TRIES = 5
 MAX_AT_ONCE = 100
-# How the life of a pod begins.
-BEGINNING = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
 
 
 class Recorder:
@@ -34,7 +29,8 @@ class Recorder:
         self, about: Object, reason: str, *, message: str, is_warning: bool = False, part: str = ""
     ) -> None:
         """Record that something happened to an object, or a part of it; one that cannot be stored is only logged."""
-        event = self._event(about, reason, message=message[:MAX_MESSAGE], is_warning=is_warning, part=part)
+        source = EventSource(component=self._component, now=self._clock.now(), part=part)
+        event = event_manifest(about, reason, message, source=source, is_warning=is_warning)
         try:
             async with self._turn:
                 await self._store(event)
@@ -68,38 +64,3 @@ class Recorder:
         except (NotFound, Conflict):
             return False
         return True
-
-    def _event(self, about: Object, reason: str, *, message: str, is_warning: bool, part: str) -> Object:
-        now = to_wire(self._clock.now())
-        kind = "Warning" if is_warning else "Normal"
-        involved = {
-            "apiVersion": about.get("apiVersion", ""),
-            "kind": about.get("kind", ""),
-            "namespace": namespace_of(about),
-            "name": name_of(about),
-            "uid": uid_of(about),
-            "fieldPath": part,
-        }
-        story = "\0".join((uid_of(about), name_of(about), self._component, kind, reason, message, part))
-        digest = hashlib.sha256(story.encode()).hexdigest()[:16]
-        # Within a second kubectl shows events in the order of their names.
-        rank = BEGINNING.index(reason) if reason in BEGINNING else len(BEGINNING)
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                # Computed, so that a repetition finds the first one, whoever recorded it.
-                "name": f"{name_of(about)[:MAX_NAME].rstrip('.-')}.{rank}{digest}",
-                # Events about objects without a namespace live in the default one, as on Kubernetes.
-                "namespace": namespace_of(about) or "default",
-            },
-            "involvedObject": {name: value for name, value in involved.items() if value},
-            "reason": reason,
-            "message": message,
-            "type": kind,
-            "count": 1,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
-        }

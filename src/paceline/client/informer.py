@@ -7,10 +7,10 @@ from contextlib import aclosing, asynccontextmanager
 
 from paceline.apimachinery.meta import Key, Object, controller_of, key_of, labels_of, namespace_of, revision_of, uid_of
 from paceline.apimachinery.selector import matches, parse_fields, parse_labels
-from paceline.client.interface import Change, Cluster, Collection, Select, WatchEvent
+from paceline.client.interface import Change, Collection, ListerWatcher, Select, WatchEvent
 from paceline.client.workqueue import Backoff
 from paceline.effects import Random
-from paceline.errors import Expired, PacelineError
+from paceline.errors import Expired, PacelineError, ServiceUnavailable
 
 # Called with (change, old, new): `old` is None for ADDED, `new` for DELETED. Must not block or modify them.
 Handler = Callable[[Change, Object | None, Object | None], None]
@@ -146,7 +146,7 @@ class Informer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ListerWatcher,
         collection: Collection,
         *,
         select: Select | None = None,
@@ -197,7 +197,8 @@ class Informer:
             if error is not None:
                 self._log(error, failures)
             # Also after a clean close: a server that closes at once must not be called in a tight loop.
-            await asyncio.sleep(AGAIN.pause(turns, self._chance))
+            wanted = error.retry_after if isinstance(error, ServiceUnavailable) else 0.0
+            await asyncio.sleep(max(AGAIN.pause(turns, self._chance), wanted))
 
     async def _list_and_watch(self, *, is_in_doubt: bool) -> PacelineError | None:
         """List if needed and watch until the server ends the stream; return the error, if any."""

@@ -95,12 +95,8 @@ class Select:
     only_ties: bool = False
 
 
-class Cluster(Protocol):
-    """A cluster. Failures are errors of paceline.errors, never HTTP codes."""
-
-    async def get(self, where: Collection, namespace: str, name: str) -> Object:
-        """Return one object; raise NotFound when it does not exist."""
-        ...
+class ListerWatcher(Protocol):
+    """What an informer needs of a cluster. Failures are errors of paceline.errors, never HTTP codes."""
 
     async def list(self, where: Collection, select: Select | None = None, *, limit: int = 500) -> Page:
         """Return all selected objects, read page by page at one revision."""
@@ -113,6 +109,18 @@ class Cluster(Protocol):
 
         Bookmarks are included. To stop early, close the generator (`contextlib.aclosing`).
         """
+        ...
+
+
+class Cluster(ListerWatcher, Protocol):
+    """A cluster. Failures are errors of paceline.errors, never HTTP codes."""
+
+    async def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
+        """Return one page of a list; raise Expired when the list it continues is no longer kept."""
+        ...
+
+    async def get(self, where: Collection, namespace: str, name: str) -> Object:
+        """Return one object; raise NotFound when it does not exist."""
         ...
 
     async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:

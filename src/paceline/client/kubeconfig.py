@@ -10,6 +10,7 @@ from paceline.client.rest_config import Access, Read, choose, located, parse_jso
 from paceline.errors import HostError
 
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+POD_CA = _POD_FILES / "ca.crt"
 _TOKEN = _POD_FILES / "token"
 _LISTS = ("clusters", "users", "contexts")
 
@@ -53,15 +54,19 @@ def in_cluster(environ: Mapping[str, str], read: Read) -> Access:
 
     The token runs out within the hour: whoever lives longer asks for the next one with `token_in_cluster`.
     """
-    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
-    named = f"[{host}]" if ":" in host else host
     return Access(
-        server=f"https://{named}:{port}",
-        ca=read_file(_POD_FILES / "ca.crt", read),
+        server=server_in_cluster(environ),
+        ca=read_file(POD_CA, read),
         token=token_in_cluster(read),
         namespace=read_file(_POD_FILES / "namespace", read).decode().strip() or "default",
         is_of_pod=True,
     )
+
+
+def server_in_cluster(environ: Mapping[str, str]) -> str:
+    """Return the address of the API server that Kubernetes tells every pod; empty outside of a pod."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}" if host else ""
 
 
 def token_in_cluster(read: Read) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of
-from paceline.client.interface import Collection, PatchType, Select
+from paceline.client.interface import NODES, Collection, PatchType, Select
 from paceline.errors import BadRequest
 
 Pairs = tuple[tuple[str, str], ...]
@@ -144,6 +144,12 @@ def stream(path: str, query: Mapping[str, str]) -> Request:
     """Ask for a path that is read as it grows."""
     # Logs are text: an Accept of JSON would be refused by a strict server.
     return Request(method="GET", path=path, query=tuple(query.items()), headers=(("Accept", "*/*"),))
+
+
+def history_path(node: str, namespace: str, pod: str = "") -> str:
+    """Return the path of the pods that a node has archived, or of the log of one of them."""
+    root = f"{NODES.path('', _quoted(node), 'proxy')}/history/{_quoted(namespace)}"
+    return f"{root}/{_quoted(pod)}/log" if pod else root
 
 
 def _write(method: str, path: str, body: Any, content_type: str = "application/json") -> Request:

@@ -57,6 +57,8 @@ _BY_CODE: dict[int, type[PacelineError]] = {
     504: ServiceUnavailable,
 }
 
+# The longest pause that a server may ask for.
+MAX_RETRY_AFTER = 60.0
 _SHOWN_CHARS = 300
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 _CAUSE = re.compile(r"(?P<problem>[A-Z][a-z]+(?: [a-z]+)*)(?:: (?P<rest>.*))?", re.DOTALL)
@@ -131,8 +133,21 @@ def warnings_of(response: Response) -> tuple[str, ...]:
     )
 
 
+def retry_after_of(response: Response) -> float:
+    """Return after how many seconds the server wants to be asked again, at most a minute; 0 if it does not say so."""
+    text = dict(response.headers).get("retry-after", "")
+    return min(float(text), MAX_RETRY_AFTER) if text.isdecimal() else 0.0
+
+
 def error_of(response: Response) -> PacelineError:
     """Turn a failed answer into the error that says who must act."""
+    error = _error_of(response)
+    if isinstance(error, ServiceUnavailable):
+        error.retry_after = retry_after_of(response)
+    return error
+
+
+def _error_of(response: Response) -> PacelineError:
     try:
         status = orjson.loads(response.body)
     except orjson.JSONDecodeError:

@@ -1,5 +1,6 @@
 """The verbs of a cluster over any transport: build the request, send it, parse the response."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -14,6 +15,9 @@ from paceline.errors import Expired
 
 log = logging.getLogger(__name__)
 
+TOO_MANY_REQUESTS = 429
+# How often a request is sent again that the server did not accept and wants later.
+MAX_RETRIES = 10
 # Called with the text of each Warning header.
 OnWarning = Callable[[str], None]
 
@@ -51,7 +55,7 @@ class Verbs:
     async def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
-        page = responses.read_page(await self._send(request))
+        page = responses.read_page(await self.send(request))
         # Page by page, so that complete objects are never all in memory.
         return responses.metadata_only(page) if select.only_ties else page
 
@@ -99,10 +103,17 @@ class Verbs:
                 yield chunk
 
     async def _object(self, request: Request) -> Object:
-        return responses.read_object(await self._send(request))
+        return responses.read_object(await self.send(request))
 
-    async def _send(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         response = await self._transport.send(request)
+        for _ in range(MAX_RETRIES):
+            seconds = responses.retry_after_of(response)
+            if response.status != TOO_MANY_REQUESTS or not seconds:
+                break
+            # It was not carried out. Ask through the whole transport again: a leader may have lost its lease meanwhile.
+            await asyncio.sleep(seconds)
+            response = await self._transport.send(request)
         for text in responses.warnings_of(response):
             self._on_warning(text)
         return response

@@ -122,14 +122,14 @@ class DirectCluster:
         """Follow what happens after a revision until the server ends the stream; closing it hangs up."""
         request = requests.watch(where, select, since=since, timeout_seconds=timeout_seconds)
         lines = responses.Lines()
-        for chunk in self._chunks(request):
+        for chunk in self.chunks(request):
             for line in lines.feed(chunk):
                 event = responses.read_event(line)
                 yield responses.metadata_only(event) if select.only_ties else event
 
     def stream(self, path: str, query: Mapping[str, str]) -> Generator[bytes, None, None]:
         """Read a path as it grows (logs); closing it hangs up."""
-        yield from self._chunks(requests.stream(path, query))
+        yield from self.chunks(requests.stream(path, query))
 
     def send(self, request: Request) -> Response:
         """Return the whole answer to any request, whatever its status."""
@@ -193,7 +193,8 @@ class DirectCluster:
             self._ask(connection, request)
             return _whole(connection.getresponse())
 
-    def _chunks(self, request: Request) -> Generator[bytes, None, None]:
+    def chunks(self, request: Request) -> Generator[bytes, None, None]:
+        """Read the answer to any request as it comes, over a connection of its own."""
         with closing(self._open(request.silence_seconds)) as connection, self._reaching():
             self._ask(connection, request)
             answer = connection.getresponse()

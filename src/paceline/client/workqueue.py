@@ -1,12 +1,14 @@
 """A queue of keys to reconcile, with retries and back-off."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from paceline.client.metrics import CONFLICT, ERROR, SUCCESS, QueueMetrics
 from paceline.effects import Random
 from paceline.errors import Conflict, PacelineError
 
@@ -42,8 +44,9 @@ class WorkQueue(Generic[K]):
     Nothing in it can grow beyond the number of keys, so it needs no other bound.
     """
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, *, name: str = "") -> None:
         self._chance = chance
+        self.metrics = QueueMetrics(name, self.__len__)
         # Urgent keys first, otherwise in the order of arrival.
         self._ready: asyncio.PriorityQueue[tuple[bool, int, K]] = asyncio.PriorityQueue()
         self._numbers = itertools.count()
@@ -51,12 +54,15 @@ class WorkQueue(Generic[K]):
         self._running: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        # Since when a key is ready to be reconciled.
+        self._since: dict[K, float] = {}
 
     def add(self, key: K, *, is_urgent: bool = False) -> None:
         """Have a key reconciled soon, an urgent one before others; if it runs just now, once more after that."""
         if key in self._waiting:
             return
         self._waiting[key] = is_urgent
+        self.metrics.added()
         if key not in self._running:
             self._make_ready(key)
 
@@ -76,6 +82,9 @@ class WorkQueue(Generic[K]):
         _, _, key = await self._ready.get()
         del self._waiting[key]
         self._running.add(key)
+        now = asyncio.get_running_loop().time()
+        # A key that was added before the loop ran has waited for nobody.
+        self.metrics.waited(now - self._since.pop(key, now))
         return key
 
     def done(self, key: K) -> None:
@@ -112,6 +121,8 @@ class WorkQueue(Generic[K]):
         return len(self._waiting)
 
     def _make_ready(self, key: K) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._since[key] = asyncio.get_running_loop().time()
         self._ready.put_nowait((not self._waiting[key], next(self._numbers), key))
 
     def _ring(self, key: K) -> None:
@@ -130,19 +141,24 @@ async def run(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *,
 
 
 async def _work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
     while True:
         key = await queue.take()
+        began, result = loop.time(), ERROR
         try:
             await reconcile(key)
         except Conflict as error:
             # Another client was faster; the next reconcile sees its write.
             log.debug("reconcile met a conflict", extra={"key": key, "error": str(error)})
+            result = CONFLICT
             queue.failed(key, error)
         except PacelineError as error:
             details = {"key": key, "reason": error.reason, "error": str(error)}
             log.warning("reconcile failed", extra=details)
             queue.failed(key, error)
         else:
+            result = SUCCESS
             queue.succeeded(key)
         finally:
             queue.done(key)
+            queue.metrics.ended(result, loop.time() - began)

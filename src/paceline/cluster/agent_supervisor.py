@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 from paceline.errors import HostError
 from paceline.host.lockfile import READY, holder
@@ -25,7 +26,7 @@ async def keep_agent(settings: Settings, is_ready: asyncio.Event, *, open_files:
     """Run the node agent and restart it when it ends; raise HostError when it never becomes ready."""
     silent_exits = 0
     while True:
-        await _wait_for_old_agent(settings)
+        await wait_for_exit(settings.agent_lock)
         message = await _run(settings, is_ready, open_files)
         if not is_ready.is_set():
             silent_exits += 1
@@ -54,13 +55,13 @@ async def _run(settings: Settings, is_ready: asyncio.Event, open_files: int | No
             is_ready.set()
         await process.wait()
     except asyncio.CancelledError:
-        await _end(process)
+        await end_process(process)
         raise
     return message
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Terminate the agent, and kill it when it does not exit; pods keep running."""
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """Terminate a child, and kill it when it does not exit. Pods of an agent keep running."""
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
         try:
@@ -70,10 +71,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-async def _wait_for_old_agent(settings: Settings) -> None:
-    """Wait until the agent of an earlier control process has exited."""
+async def wait_for_exit(lock: Path) -> None:
+    """Wait until the process that an earlier control process started, and that holds a lock, has exited."""
     deadline = asyncio.get_running_loop().time() + EXIT_SECONDS
-    while (pid := holder(settings.agent_lock)) is not None:
+    while (pid := holder(lock)) is not None:
         if asyncio.get_running_loop().time() > deadline and pid > 0:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
 from paceline.node.images import HOST, SHIPPED
 from paceline.node.logs.archive import RetentionPolicy
+from paceline.plan.job_records import RecordPolicy
 from paceline.settings import Row, Settings
 
 SETTINGS_FILE = "settings.yaml"
@@ -28,7 +29,7 @@ SETTINGS_FILE = "settings.yaml"
 SECTIONS: Mapping[str, str] = {
     "devices": "Devices that pods can request; they replace those that the agent finds. `paceline up --device` wins.",
     "environments": "Environments of your own, which `images` can name.",
-    "history": "How much is kept of the logs of deleted pods: by age, by size of all files, and by number of pods.",
+    "history": "How much is kept of deleted pods (`age`, `size`, number of `pods`) and of jobs (`jobs`, `jobAge`).",
     "images": "The environment that the containers of an image run in; these rows come before the shipped ones. "
     "`paceline up --image` wins.",
 }
@@ -50,7 +51,10 @@ DEVICES_HINT = (
     "write a table of resources, each with a number or a list of device nodes, as in "
     "`devices: {nvidia.com/gpu: 4, example.com/fpga: [/dev/fpga0, /dev/fpga1]}`"
 )
-HISTORY_HINT = "write how much is kept of deleted pods, as in `history: {age: 30d, size: 10Gi, pods: 1000}`"
+HISTORY_HINT = (
+    "write how much is kept of deleted pods and jobs, as in "
+    "`history: {age: 30d, size: 10Gi, pods: 1000, jobs: 10000, jobAge: 90d}`"
+)
 AGE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 EXTERNAL_ADDRESS = "--external-address"
 
@@ -204,6 +208,18 @@ def _is_device(path: Path) -> bool:
 
 def configured_retention(settings: Settings) -> RetentionPolicy:
     """Return the retention policy of settings.yaml, or the default one; raise Invalid when it is malformed."""
+    fields = _read_history(settings)
+    return RetentionPolicy(**{name: value for name, value in fields.items() if name not in RECORD_FIELDS.values()})
+
+
+def configured_records(settings: Settings) -> RecordPolicy:
+    """Return how many records of jobs are kept; raise Invalid when settings.yaml is malformed."""
+    fields = _read_history(settings)
+    return RecordPolicy(**{name: fields[field] for name, field in RECORD_FIELDS.items() if field in fields})
+
+
+def _read_history(settings: Settings) -> dict[str, Any]:
+    """Return the checked fields of the section `history`."""
     table = read_section(settings, "history", HISTORY_HINT)
     where = f"{settings.home / SETTINGS_FILE}: history"
     fields = {}
@@ -215,7 +231,7 @@ def configured_retention(settings: Settings) -> RetentionPolicy:
             fields[field] = read(value)
         except ValueError as error:
             raise _invalid(f"{where}.{name}", value, hint) from error
-    return RetentionPolicy(**fields)
+    return fields
 
 
 def _age(value: Any) -> timedelta:
@@ -245,7 +261,11 @@ HISTORY_FIELDS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "age": ("age", _age, "write a duration, such as 12h or 30d"),
     "size": ("bytes", _size, "write a size, such as 500Mi or 10Gi"),
     "pods": ("pods", _count, "write a whole number"),
+    "jobs": ("jobs", _count, "write a whole number"),
+    "jobAge": ("job_age", _age, "write a duration, such as 30d or 90d"),
 }
+# The fields of a record policy, as they are read above.
+RECORD_FIELDS = {"jobs": "jobs", "age": "job_age"}
 
 
 def external_address(text: str) -> str:

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import uvloop
 
+from paceline.apimachinery.metrics import MetricRegistry
 from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator
@@ -21,8 +22,11 @@ from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.http_types import App
 from paceline.client.in_process import IN_PROCESS, AgentSocket, LocalCluster
 from paceline.cluster.agent_supervisor import keep_agent
+from paceline.cluster.config import configured_records
+from paceline.cluster.console.listener import keep_console
 from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.daemon import last_port
+from paceline.cluster.monitoring.process_metrics import process_metrics
 from paceline.cluster.pki import Keys, prepare_keys
 from paceline.cluster.signals import run_until_signalled
 from paceline.cluster.supervisor_keeper import SupervisorProcess, keep_supervisor
@@ -30,11 +34,12 @@ from paceline.cluster.wiring import Machine, create_default_objects, publish_api
 from paceline.controllers.job.reconciler import PORTS
 from paceline.effects import Effects
 from paceline.errors import HostError
-from paceline.host.asgi_server import listening_ports, loopback_socket, pod_sockets, serve, unix_socket
+from paceline.host.asgi_server import loopback_socket, pod_sockets, serve, unix_socket
 from paceline.host.cluster_clock import ClockKeeper, open_clock
 from paceline.host.connection_limits import ConnectionLimiter
 from paceline.host.effects import GC_THRESHOLD, OneThread, real_world, release_memory, trim_memory
 from paceline.host.home_protection import close_home, protect_from_oom
+from paceline.host.listening_sockets import listening_ports
 from paceline.host.lockfile import lock_file, mark_ready
 from paceline.host.pod_bridge import NetworkChoice, bridge_name, close, prepare
 from paceline.host.shim_processes import raise_open_files
@@ -54,6 +59,7 @@ API_PORTS = range(16_000, PORTS.start)
 def run_control(settings: Settings, ready: Callable[[], None], supervisor: SupervisorProcess | None = None) -> None:
     """Run the cluster in this process until a signal; call `ready` once it answers requests."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
+    gc.enable()
     open_files = raise_open_files()
     world = real_world()
     close_home(settings)
@@ -119,13 +125,13 @@ async def run_cluster(
                     controllers, functools.partial(serve, app, limiter=front), settings, (choice, port), keys=keys
                 )
                 await publish_api_endpoints(cluster, choice.gateway, port)
-                machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
+                machine = replace(_machine(settings, keys, choice), visits=visits, metrics=server.metrics)
                 # First, because it takes longest, in its own process.
-                agent_is_ready = asyncio.Event()
-                controllers.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
+                children = _keep_children(controllers, settings, open_files)
                 await define_kinds(cluster)
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
-                await agent_is_ready.wait()
+                for is_ready in children:
+                    await is_ready.wait()
                 release_memory()
                 mark_ready(settings.lock)
                 ready()
@@ -134,6 +140,16 @@ async def run_cluster(
         await store.close()
         # The agent has exited by now.
         close(settings)
+
+
+def _keep_children(
+    group: asyncio.TaskGroup, settings: Settings, open_files: int | None
+) -> tuple[asyncio.Event, asyncio.Event]:
+    """Run the node agent, and the web console when somebody opens it; return what to wait for."""
+    agent_is_ready, console_is_open = asyncio.Event(), asyncio.Event()
+    group.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
+    group.create_task(keep_console(settings, api_ports(settings), console_is_open))
+    return agent_is_ready, console_is_open
 
 
 def _api_socket(settings: Settings) -> socket.socket:
@@ -171,8 +187,11 @@ def _server(keys: Keys, store: Store, world: Effects, *, nodes: Nodes, port: int
     # A request with another host name comes from a web page that uses DNS rebinding.
     hosts = frozenset({IN_PROCESS, *(f"{name}:{port}" for name in (LOOPBACK, "localhost", *API_NAMES))})
     gate = Authenticator(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
+    metrics = MetricRegistry()
+    metrics.put("process", *process_metrics())
     return Server(
         store=store,
+        metrics=metrics,
         kinds=kinds,
         clock=world.clock,
         ids=world.ids,
@@ -204,7 +223,7 @@ async def _open_to_pods(
         await started.wait()
 
 
-def _machine(settings: Settings, keys: Keys) -> Machine:
+def _machine(settings: Settings, keys: Keys, choice: NetworkChoice) -> Machine:
     """Return the settings of this machine; clusters that share it start at different ports."""
     begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
     authority = keys.authority.read_text(encoding="ascii")
@@ -213,6 +232,8 @@ def _machine(settings: Settings, keys: Keys) -> Machine:
         in_use=listening_ports,
         authority=authority,
         external_address=settings.external_address,
+        shares_network=choice.subnet is None,
+        records=configured_records(settings),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
+from paceline import __version__
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.crd import validation
 from paceline.apimachinery.crd.crd import ShippedKind
@@ -10,7 +11,8 @@ from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.client.interface import CRDS, Cluster
-from paceline.errors import NotFound
+from paceline.cluster.installation.crd_marks import marked, problems, version_of
+from paceline.errors import HostError, NotFound
 from paceline.kinds import registry
 from paceline.store.store import Store
 
@@ -47,8 +49,15 @@ async def define_kinds(cluster: Cluster) -> None:
         current = await _find(cluster, name_of(definition))
         if current is None:
             await cluster.create(CRDS, {part: definition[part] for part in _WRITTEN})
-        elif current["spec"] != definition["spec"]:
-            await cluster.replace(CRDS, {**current, "spec": definition["spec"]})
+        elif current["spec"] != definition["spec"] or version_of(current) != __version__:
+            await cluster.replace(CRDS, {**marked(current), "spec": definition["spec"]})
+
+
+async def check_kinds(cluster: Cluster, *, how: str) -> None:
+    """Raise HostError if CRDs in a cluster are someone else's, or newer; `how` says how to replace them still."""
+    current = [await _find(cluster, name_of(kind.definition)) for kind in own_kinds().values()]
+    if reasons := tuple(problems(definition for definition in current if definition is not None)):
+        raise HostError("\n".join((*reasons, f"nothing was changed; {how}")))
 
 
 async def _find(cluster: Cluster, name: str) -> Object | None:
@@ -61,6 +70,6 @@ async def _find(cluster: Cluster, name: str) -> Object | None:
 def _completed(definition: Object) -> Object:
     """Return a CRD with defaults, as it is stored, so that the two can be compared."""
     spec = {**definition["spec"], "names": dict(definition["spec"]["names"])}
-    completed = {**definition, "spec": spec}
+    completed = {**marked(definition), "spec": spec}
     validation.default(completed)
     return completed

@@ -16,7 +16,7 @@ from paceline.cluster.logs import open_log
 from paceline.errors import HostError
 from paceline.host.home_protection import close_home
 from paceline.host.lockfile import READY, holder, is_ready
-from paceline.settings import LOOPBACK, Settings
+from paceline.settings import LOOPBACK, TEXT, Settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -46,20 +46,24 @@ def start_in_background(settings: Settings) -> None:
         os.close(log)
     if message == READY:
         return
-    if is_running(settings):
-        # Another command has started it at the same time.
-        wait_ready(settings)
-        return
-    raise HostError(message or f"the cluster did not start: {_last_log_line(settings)}; see {settings.log}")
+    # Another command may have started it at the same time.
+    if not wait_ready(settings):
+        raise HostError(message or f"the cluster did not start: {_last_log_line(settings)}; see {settings.log}")
 
 
-def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> None:
-    """Wait until a cluster that another process started is ready; raise HostError when it exits or takes too long."""
+def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> bool:
+    """Return True once a cluster that another process started is ready, False if none runs any more.
+
+    Raise HostError when it takes too long.
+    """
     deadline = time.monotonic() + seconds
     while not is_ready(settings.lock):
-        if not is_running(settings) or time.monotonic() > deadline:
+        if not is_running(settings):
+            return False
+        if time.monotonic() > deadline:
             raise HostError(f"the cluster did not start: {_last_log_line(settings)}; see {settings.log}")
         time.sleep(POLL_SECONDS)
+    return True
 
 
 def stop(settings: Settings) -> bool:
@@ -97,6 +101,7 @@ def remember(settings: Settings) -> None:
         "network": settings.network,
         "externalAddress": settings.external_address,
         "devices": [list(row) for row in settings.devices],
+        "logFormat": settings.log_format,
     }
     close_home(settings)
     with _in_home(settings):
@@ -120,6 +125,7 @@ def load_last_settings(home: Path) -> Settings:
         network=str(chosen.get("network", "")),
         external_address=str(chosen.get("externalAddress") or LOOPBACK),
         devices=tuple((str(resource), str(devices)) for resource, devices in chosen.get("devices", ())),
+        log_format=str(chosen.get("logFormat") or TEXT),
     )
 
 
@@ -129,6 +135,14 @@ def last_port(settings: Settings) -> int:
         config = json.loads(settings.kubeconfig.read_text())
         return int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
     except (OSError, ValueError, KeyError, IndexError):
+        return 0
+
+
+def last_console_port(settings: Settings) -> int:
+    """Return the port of the web console, or 0 if it has none yet."""
+    try:
+        return int(json.loads(settings.console.read_text())["port"])
+    except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 

@@ -1,15 +1,18 @@
-"""Logging of our processes: one line per record with its fields, on stderr; a log file is rotated."""
+"""Logging of our processes: one line per record with its fields, text or JSON, on stderr; a log file is rotated."""
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import stat
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline.errors import PacelineError
+from paceline.settings import JSON, TEXT
 
 LOG_BYTES = 10 * 1024 * 1024
 # Rotated files; paceline.log.1 is the newest.
@@ -28,6 +31,30 @@ class _Line(logging.Formatter):
         fields = " ".join(f"{name}={value!r}" for name, value in vars(record).items() if name not in _ORDINARY)
         head, newline, traceback = super().format(record).partition("\n")
         return f"{head} {fields}".rstrip() + newline + traceback
+
+
+class _JsonLine(logging.Formatter):
+    """One JSON object per record: time, level, process, logger, message, then the fields of the record."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON; a traceback is one of its fields."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "process": self._process,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields = {name: value for name, value in vars(record).items() if name not in _ORDINARY}
+        # A field never replaces one of the record itself.
+        line |= {f"field_{name}" if name in line else name: value for name, value in fields.items()}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
 
 
 class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
@@ -52,13 +79,21 @@ class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
         super().emit(record)
 
 
-def configure_logging(process: str, path: Path | None = None) -> None:
+def configure_logging(process: str, path: Path | None = None, *, log_format: str = TEXT) -> None:
     """Log to stderr with the name of the process; `path` is the log file, if any."""
     handler = _Rotating(path)
-    handler.setFormatter(_Line(process))
+    handler.setFormatter(_JsonLine(process) if log_format == JSON else _Line(process))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Anyone who reaches the port can send malformed HTTP; do not log each request.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+
+def remembered_format(started_with: Path) -> str:
+    """Return the format of log lines that the last start chose."""
+    try:
+        return str(json.loads(started_with.read_text()).get("logFormat") or TEXT)
+    except (OSError, ValueError, AttributeError):
+        return TEXT
 
 
 def open_log(path: Path) -> int:

@@ -14,6 +14,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+# Before the other imports: these make no garbage, and looking for it takes a sixth of their time.
+if __name__ == "__main__":
+    gc.disable()
+
 import uvloop
 
 from paceline.client.event_recorder import Recorder
@@ -23,7 +27,7 @@ from paceline.cluster.config import configured_devices, configured_environments,
 from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.cluster.logs import configure_logging, messages_of
-from paceline.cluster.signals import run_until_signalled
+from paceline.cluster.signals import run_until_signalled, stop_with_parent
 from paceline.effects import ProcessHandle
 from paceline.environments.build_queue import BuildQueue
 from paceline.environments.cache import cache_folder, environment_cache
@@ -31,6 +35,7 @@ from paceline.errors import HostError, PacelineError
 from paceline.host.asgi_server import serve, unix_socket
 from paceline.host.cluster_clock import open_clock
 from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, real_world, release_memory
+from paceline.host.gpu_stats import GPUMeter
 from paceline.host.home_protection import close_home, private_folders, protect_from_oom, sweep_memory
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
@@ -45,6 +50,7 @@ from paceline.node.images import Images
 from paceline.node.network.service_proxy import ServiceProxy
 from paceline.node.server.api import HostFunctions, make_app, make_port_proxy
 from paceline.node.server.stats import Stats, VolumeUsage
+from paceline.node.usage.recorder import UsageRecorder
 from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -56,8 +62,9 @@ FILE_THREADS = 4
 def main() -> int:
     """Run until a signal or until the control process has ended; log an expected error as one line."""
     settings = load_last_settings(Path(sys.argv[1]))
-    configure_logging("agent", settings.log)
+    configure_logging("agent", settings.log, log_format=settings.log_format)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
+    gc.enable()
     protect_from_oom()
     soft = raise_open_files()
     open_files = int(sys.argv[2]) if len(sys.argv) > 2 else soft
@@ -84,15 +91,8 @@ def _answer(text: str) -> None:
 
 async def _run_until_told(settings: Settings, open_files: int) -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, stop)
+    stop_with_parent(stop)
     await run_until_signalled(_run_agent(settings, open_files), stop)
-
-
-def _read_on(stop: asyncio.Event) -> None:
-    """Stop when the pipe from the control process is closed, which means that it has ended."""
-    if not os.read(sys.stdin.fileno(), 4096):
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        stop.set()
 
 
 async def _run_agent(settings: Settings, open_files: int) -> None:
@@ -187,6 +187,13 @@ def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
     """Return the functions of this machine that the agent's API needs."""
     # A thread of its own: a measurement must not wait for a folder that takes long to remove.
     blocking = OneThread("measure")
+    recorder = UsageRecorder(
+        files=agent.world.files,
+        folders=agent.folders,
+        devices=agent.starter.devices,
+        measure_gpus=GPUMeter().measure,
+    )
+    recorder.start()
     stats = Stats(
         world=agent.world,
         host=agent.host,
@@ -195,6 +202,7 @@ def _machine(agent: Agent, processes: RealProcesses) -> HostFunctions:
         measure=measure,
         blocking=blocking,
         volumes=_volume_usage(agent),
+        record=recorder.record,
     )
 
     async def listens(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:

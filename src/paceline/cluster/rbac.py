@@ -49,8 +49,9 @@ def rights() -> tuple[Right, ...]:
         Right(group=GROUP, resources=_below(jobs, "finalizers"), verbs=("update",), is_usual=False),
         *(right for group, plural in services for right in _of_service(group, plural)),
         Right(group=OWN_GROUP, resources=(training_app.PLURAL,), verbs=("list", "watch")),
-        Right(group=OWN_GROUP, resources=(job_record.PLURAL,), verbs=("create", "get", "list", "watch")),
-        Right(group=OWN_GROUP, resources=_below((training_app.PLURAL, job_record.PLURAL), "status"), verbs=("update",)),
+        Right(group=OWN_GROUP, resources=(job_record.PLURAL,), verbs=("create", "delete", "get", "list", "watch")),
+        Right(group=OWN_GROUP, resources=_below((training_app.PLURAL,), "status"), verbs=("update",)),
+        Right(group=OWN_GROUP, resources=_below((job_record.PLURAL,), "status"), verbs=("patch", "update")),
         Right(
             group=OWN_GROUP, resources=_below((training_app.PLURAL,), "finalizers"), verbs=("update",), is_usual=False
         ),
@@ -62,11 +63,34 @@ def rights() -> tuple[Right, ...]:
         Right(group="", resources=("services",), verbs=("create", "get", "list", "patch", "watch")),
         # The URL of an interactive workload is published only when it can be reached.
         Right(group="discovery.k8s.io", resources=("endpointslices",), verbs=("list", "watch")),
-        # The key with which replicas start processes in each other, and the tokens of notebooks.
-        Right(group="", resources=("secrets",), verbs=("create", "patch")),
-        Right(group="", resources=("events",), verbs=("create", "get", "patch")),
+        # The key with which replicas start processes in each other, and the tokens of notebooks. Not `patch`: an empty
+        # patch answers with the whole Secret, whoever owns it.
+        Right(group="", resources=("secrets",), verbs=("create",)),
+        Right(group="", resources=("events",), verbs=("create", "get", "list", "patch")),
         Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create", "patch")),
+        *_of_queues(),
     )
+
+
+def cluster_rights() -> tuple[Right, ...]:
+    """Return the permissions on objects that no namespace contains; only some jobs need them."""
+    return (
+        # Only of a pod that does not end: whether its node is lost.
+        Right(group="", resources=("nodes",), verbs=("get",), is_usual=False),
+        # What Kueue's admission of a job means for its pods.
+        Right(group="kueue.x-k8s.io", resources=("resourceflavors",), verbs=("list", "watch"), is_usual=False),
+        Right(group="kueue.x-k8s.io", resources=("workloadpriorityclasses",), verbs=("get",), is_usual=False),
+        Right(group="scheduling.k8s.io", resources=("priorityclasses",), verbs=("get",), is_usual=False),
+    )
+
+
+def _of_queues() -> Iterator[Right]:
+    """Yield the permissions for queues and gangs of other projects, which a cluster may have."""
+    workloads = ("create", "delete", "list", "patch", "watch")
+    yield Right(group="kueue.x-k8s.io", resources=("workloads",), verbs=workloads, is_usual=False)
+    yield Right(group="kueue.x-k8s.io", resources=("workloads/status",), verbs=("update",), is_usual=False)
+    for group in ("scheduling.k8s.io", "scheduling.volcano.sh", "scheduling.x-k8s.io"):
+        yield Right(group=group, resources=("podgroups",), verbs=("create", "patch"), is_usual=False)
 
 
 def lease_rights(name: str) -> tuple[Right, ...]:

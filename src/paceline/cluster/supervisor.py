@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.cluster.logs import configure_logging
+from paceline.cluster.logs import configure_logging, remembered_format
 from paceline.errors import PacelineError
 from paceline.host.lockfile import READY, lock_file
 from paceline.settings import Settings
@@ -76,15 +76,17 @@ def supervise(settings: Settings, report: Report, *, mode: str, adopted: int | N
                 return FINAL
             failures = 0 if exit_.seconds >= STEADY_SECONDS else failures + 1
             pause = pause_after(failures)
-            log.warning("the control process %s and is restarted in %g s", exit_, pause)
+            log.warning("the control process %s and is restarted%s", exit_, f" in {pause:g} s" if pause else "")
             if select.select([stop], [], [], pause)[0]:
                 return 0
             exit_ = _Control(settings, stop).run(mode, _log_ready if mode == BACKGROUND else _log_answer)
 
 
 def pause_after(failures: int) -> float:
-    """Return the seconds before the next start: the first ones are short, later ones double up to a bound."""
-    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(max(failures - 2, 0), 10), MOST_PAUSE_SECONDS)
+    """Return the seconds before the next start: none at first, then a short pause that doubles up to a bound."""
+    if failures <= 1:
+        return 0.0
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 2, 10), MOST_PAUSE_SECONDS)
 
 
 class _Control:
@@ -207,7 +209,7 @@ def report_once(fd: int) -> Report:
 def main() -> int:
     """Run until a signal; log an expected error as one line."""
     settings = Settings(home=Path(sys.argv[1]))
-    configure_logging("supervisor", settings.log)
+    configure_logging("supervisor", settings.log, log_format=remembered_format(settings.started_with))
     arguments = sys.argv[2:]
     adopted = int(arguments[1]) if arguments[:1] == ["--adopt"] else None
     report = report_once(int(arguments[0]) if arguments and adopted is None else -1)

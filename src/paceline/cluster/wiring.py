@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -10,6 +10,7 @@ from typing import Protocol
 from paceline.apimachinery.builtin.scheduling import SYSTEM_PRIORITIES
 from paceline.apimachinery.builtin.storage_annotations import DEFAULT_CLASS, FOLDERS
 from paceline.apimachinery.meta import Object, key_of
+from paceline.apimachinery.metrics import MetricRegistry
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer, running
 from paceline.client.interface import (
@@ -30,11 +31,16 @@ from paceline.controllers.gc.garbage_collector import GarbageCollector
 from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
 from paceline.controllers.interactive.reconciler import InteractiveController, Visits
 from paceline.controllers.job.reconciler import PORTS, Jobs
+from paceline.controllers.job_records import JobRecords
 from paceline.controllers.namespaces import Namespaces, ServiceAccounts
 from paceline.controllers.scheduler import PodScheduler
 from paceline.controllers.volumes import CLASS, VolumeBinder
 from paceline.effects import Effects, Ids
 from paceline.errors import NotFound
+from paceline.kinds import registry
+from paceline.model import well_known_labels
+from paceline.model.gang import PodTools
+from paceline.plan.job_records import RecordPolicy
 from paceline.podtools import ssh_shim
 from paceline.settings import NAMESPACE
 from paceline.trainers import parameter_server
@@ -164,13 +170,29 @@ class Machine:
     authority: str = ""
     # Whether pods share the host network, so that every job needs different ports.
     shares_network: bool = True
+    # Whether the scheduler starts all pods of a job, or none.
+    schedules_gangs: bool = True
+    # Whether nodes may be lost, so that somebody must give their pods up.
+    loses_nodes: bool = False
     # Counts requests to services, if available.
     visits: Visits | None = None
     # The address of node ports; empty for the addresses of the nodes.
     external_address: str = ""
+    # Whether it is the embedded cluster, whose API server serves T9k's URL paths and whose scheduler has queues.
+    is_embedded: bool = True
+    # The version of Kubernetes' own PodGroups; empty if the cluster has none.
+    native_groups: str = ""
+    # Where the metrics of the controllers are registered, if anywhere.
+    metrics: MetricRegistry | None = None
+    # The image of our own containers in the pods of jobs.
+    tools: PodTools = field(default_factory=PodTools)
+    # How many records of jobs are kept.
+    records: RecordPolicy = field(default_factory=RecordPolicy)
 
 
 ANY_MACHINE = Machine()
+# The group of the metrics of our own kinds' controllers.
+CONTROLLERS = "controllers"
 
 
 class Controller(Protocol):
@@ -226,6 +248,9 @@ async def start_controllers(
     accounts = ServiceAccounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance, pods=pods)
     own_kinds = own_controllers(cluster, world, machine=machine, pods=pods)
+    if machine.metrics is not None:
+        others = (scheduler, claims, owners, namespaces, accounts, endpoints)
+        machine.metrics.put("cluster", *(controller.queue.metrics for controller in others))
     await start(group, (*own_kinds, scheduler, claims, owners, namespaces, accounts, endpoints))
 
 
@@ -238,7 +263,7 @@ def own_controllers(
     pods: Informer | None = None,
 ) -> tuple[Controller, ...]:
     """Return the controllers of our kinds, which every cluster needs; a real cluster has the others."""
-    pods = pods or Informer(cluster, PODS, select=Select(namespace=namespace), chance=world.chance)
+    pods = pods or Informer(cluster, PODS, select=own_pods(namespace), chance=world.chance)
     jobs = Jobs(
         cluster=cluster,
         pods=pods,
@@ -247,9 +272,14 @@ def own_controllers(
         recorder=Recorder(cluster, world.clock, component="paceline-controller"),
         namespace=namespace,
         shares_network=machine.shares_network,
+        reads_nodes=machine.loses_nodes,
+        schedules_gangs=machine.schedules_gangs,
         ports=machine.ports,
         in_use=machine.in_use,
         program=launch_program(world.ids),
+        requires_queue=not machine.is_embedded,
+        native_groups=machine.native_groups,
+        tools=machine.tools,
     )
     apps = Apps(
         cluster=cluster,
@@ -260,12 +290,25 @@ def own_controllers(
         jobs=jobs.informers,
         trainer=shipped_trainer,
     )
-    return (
-        SharedInformer(informer=pods),
-        jobs,
-        *_interactive_controllers(cluster, world, jobs=jobs, machine=machine),
-        apps,
+    records = JobRecords(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        namespace=namespace,
+        jobs=jobs.informers,
+        policy=machine.records,
     )
+    boards, services = _interactive_controllers(cluster, world, jobs=jobs, machine=machine)
+    if machine.metrics is not None:
+        queues = (jobs.queue, boards.queue, services.queue, apps.queue)
+        machine.metrics.put(CONTROLLERS, jobs.metrics, *(queue.metrics for queue in queues))
+    return SharedInformer(informer=pods), jobs, boards, services, apps, records
+
+
+def own_pods(namespace: str) -> Select:
+    """Return the selection of the pods of jobs: other people's pods are neither read nor kept."""
+    kinds = ",".join(sorted(kind.kind for kind in registry.KINDS))
+    return Select(namespace=namespace, labels=f"{well_known_labels.OWNER_KIND} in ({kinds})")
 
 
 async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:
@@ -278,7 +321,7 @@ async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> 
 
 def _interactive_controllers(
     cluster: Cluster, world: Effects, *, jobs: Jobs, machine: Machine
-) -> tuple[Controller, ...]:
+) -> tuple[JobTensorBoards, InteractiveController]:
     """Return the controllers of TensorBoards and Notebooks."""
     recorder = Recorder(cluster, world.clock, component="paceline-controller")
     services = InteractiveController(
@@ -290,9 +333,12 @@ def _interactive_controllers(
         token=world.ids.secret,
         visits=machine.visits,
         node_address=machine.external_address,
+        serves_pages=machine.is_embedded,
+        tools=machine.tools,
     )
     boards = JobTensorBoards(
         cluster=cluster,
+        clock=world.clock,
         chance=world.chance,
         recorder=recorder,
         namespace=jobs.namespace,

@@ -42,7 +42,7 @@ class Endpoints:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="endpoints")
         self._services = Informer(self.cluster, SERVICES, chance=self.chance, on_change=self._service_changed)
         self.pods.cache.listen(self._pod_changed)
         old, new = (Select(labels=f"{label}={MANAGER}") for label in (OLD_MANAGED_BY, MANAGED_BY))

@@ -47,11 +47,17 @@ class Leader:
     _unchanged_since: float = 0.0
     _until: float = 0.0
     _last_leader: str | None = None
+    # When the lease was last read or written with success; None before the first time.
+    _answered_at: float | None = None
     _has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def may_act(self) -> bool:
         """Return whether this one leads; asked before every write."""
         return self.clock.monotonic() < self._until
+
+    def silent_seconds(self) -> float | None:
+        """Return how long ago the lease was last looked after; None if it never was."""
+        return None if self._answered_at is None else self.clock.monotonic() - self._answered_at
 
     async def lead(self, act: Callable[[], Awaitable[None]]) -> None:
         """Run `act` whenever this one leads, cancel it when it leads no more; until cancelled."""
@@ -74,7 +80,7 @@ class Leader:
             try:
                 async with asyncio.timeout(TRY_SECONDS):
                     pause = await self._turn()
-                troubles = 0
+                troubles, self._answered_at = 0, self.clock.monotonic()
             except (Conflict, AlreadyExists):
                 # Somebody was faster.
                 self._is_in_doubt, pause = True, AGAIN_SECONDS / 4

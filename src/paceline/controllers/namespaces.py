@@ -28,7 +28,7 @@ class Namespaces:
 
     def __post_init__(self) -> None:
         """Set up the cache; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="namespaces")
         self._namespaces = Informer(self.cluster, NAMESPACES, chance=self.chance, on_change=self._changed)
 
     async def run(self, synced: asyncio.Event) -> None:
@@ -103,7 +103,7 @@ class ServiceAccounts:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="service-accounts")
         self._namespaces = Informer(self.cluster, NAMESPACES, chance=self.chance, on_change=self._namespace_changed)
         self._accounts = self._follow(ACCOUNTS, ACCOUNT)
         self._authorities = self._follow(CONFIG_MAPS, AUTHORITY)

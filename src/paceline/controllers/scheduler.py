@@ -41,7 +41,7 @@ class PodScheduler:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="scheduler")
         self.pods.cache.listen(self._changed)
         self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)

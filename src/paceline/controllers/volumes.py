@@ -137,7 +137,7 @@ class VolumeBinder:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="persistent-volumes")
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._claim_changed)
         self._volumes = Informer(self.cluster, VOLUMES, chance=self.chance, on_change=self._volume_changed)
         self._classes = Informer(self.cluster, STORAGE_CLASSES, chance=self.chance, on_change=self._class_changed)

@@ -4,11 +4,10 @@ uvicorn's own server wakes ten times a second and takes over signals; its protoc
 """
 
 import asyncio
-import contextlib
 import functools
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,6 @@ SHUTDOWN_SECONDS = 1.0
 PING_SECONDS = 30.0
 # Between two attempts to accept a connection after one failed.
 RETRY_SECONDS = 0.05
-TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-# The state of a listening socket in these tables.
-LISTENING = "0A"
 
 
 def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
@@ -46,6 +42,21 @@ def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
         sock.settimeout(0)
         return sock
     raise HostError(f"no free port on {LOOPBACK}")
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """Listen on an address of this machine, for everybody who reaches it; `0.0.0.0` and `::` are all addresses."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise HostError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    sock.listen(1024)
+    sock.settimeout(0)
+    return sock
 
 
 def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
@@ -66,20 +77,6 @@ def pod_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ..
         sock.listen(1024)
         sock.settimeout(0)
     return tuple(sockets)
-
-
-def listening_ports() -> frozenset[int]:
-    return frozenset(port for _, port, _ in listening_sockets(TCP_TABLES))
-
-
-def listening_sockets(tables: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield the address, port and inode of every listening socket; the address as it is written in the table."""
-    for table in tables:
-        with contextlib.suppress(OSError):
-            for row in map(str.split, Path(table).read_text().splitlines()[1:]):
-                if row[3] == LISTENING:
-                    address, port = row[1].rsplit(":", 1)
-                    yield address, int(port, 16), row[9]
 
 
 def unix_socket(path: Path) -> socket.socket:

@@ -109,6 +109,10 @@ class RealFiles:
         finally:
             os.close(fd)
 
+    def write_at(self, path: Path, offset: int, data: bytes) -> None:
+        with closed(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)) as file:
+            os.pwrite(file, data, offset)
+
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
         """Create a folder and its parents; the first durable write below makes them durable.
 

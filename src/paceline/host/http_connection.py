@@ -287,6 +287,14 @@ class WebSocket(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
+    def shutdown(self) -> None:
+        """Close the connection; one that the client is closing already is only hung up."""
+        if self.handshake_complete and not self.close_sent and self.conn.state.name != "OPEN":
+            self.stop_keepalive()
+            self.transport.close()
+        else:
+            super().shutdown()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.app_state["release"]()
         super().connection_lost(exc)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.errors import HostError
-from paceline.node.runtime.shim import start_ticks
+from paceline.node.runtime.shim import is_exiting, start_ticks
 
 READY = "ready"
 # A process that only checks holds the lock for an instant, hence more than one try. On a loaded machine that may be
@@ -87,9 +87,15 @@ def _read_holder(path: Path) -> list[str] | None:
 
 
 def _read_live(file: int) -> list[str]:
-    """Return the fields that a live process wrote; empty if the process that wrote them has ended."""
+    """Return the fields that a live process wrote; empty if the process that wrote them has ended or was killed."""
     fields = os.pread(file, MOST_BYTES, 0).decode(errors="replace").split()
-    return fields if fields and fields[0].isdigit() and start_ticks(int(fields[0])) is not None else []
+    is_live = bool(fields) and fields[0].isdigit() and _is_live(int(fields[0]))
+    return fields if is_live else []
+
+
+def _is_live(pid: int) -> bool:
+    # A killed process keeps its locks until its memory is freed, but serves nothing any more.
+    return start_ticks(pid) is not None and not is_exiting(pid)
 
 
 def _take(file: int) -> bool:

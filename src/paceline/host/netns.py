@@ -141,6 +141,8 @@ class NetworkNamespaces:
                     namespace=handle,
                 )
                 netlink.make_pair(sock, pair)
+                # Browsers cancel their requests whenever an interface of their machine gets an address.
+                disable_ipv6(pair.name)
                 # The outer end first: then the inner end runs as soon as it is up.
                 netlink.set_up(sock, name=pair.name)
             finally:
@@ -168,6 +170,12 @@ async def wait_until_running(name: str) -> None:
 def _is_running_or_missing(sock: NetlinkSocket, name: str) -> bool:
     link = netlink.find_link(sock, name)
     return link is None or link.is_running
+
+
+def disable_ipv6(name: str) -> None:
+    """Give an interface no IPv6 address; a kernel without IPv6 has no file for it."""
+    with contextlib.suppress(OSError):
+        Path("/proc/sys/net/ipv6/conf", name, "disable_ipv6").write_text("1")
 
 
 def delete(sock: NetlinkSocket, name: str) -> None:

@@ -23,6 +23,7 @@ from paceline.host.netns import (
     NetworkNamespaces,
     can_reach_other_subnets,
     delete,
+    disable_ipv6,
     hardware,
     names,
     unmount_netns,
@@ -234,6 +235,7 @@ def _make_bridge(routing: NetlinkSocket, home: Path, last: IPv4Network | None) -
     netlink.make_bridge(routing, name, hardware=hardware(gateway), mtu=_mtu())
     bridge = netlink.find_link(routing, name)
     index = bridge.index if bridge else 0
+    disable_ipv6(name)
     netlink.add_address(routing, index, IPv4Interface((int(gateway), subnet.prefixlen)))
     netlink.set_up(routing, index=index, alias=str(home))
     return subnet

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from paceline.effects import ProcessHandle
-from paceline.host.asgi_server import TCP_TABLES, listening_sockets
+from paceline.host.listening_sockets import TCP_TABLES, listening_sockets
 from paceline.node.server.stats import IOCounters, Measurement, Usage
 
 KIB = 1024
@@ -184,9 +184,9 @@ def are_listening(shims: tuple[ProcessHandle, ...], address: str, port: int) -> 
 def sockets_at(address: str, port: int, tables: Iterable[str] = TCP_TABLES) -> frozenset[str]:
     """Return the sockets that a connection to this address and port would reach: the most specific address wins."""
     by_address: dict[str, set[str]] = {}
-    for local, number, inode in listening_sockets(tables):
-        if number == port:
-            by_address.setdefault(_address(local), set()).add(f"socket:[{inode}]")
+    for sock in listening_sockets(tables):
+        if sock.port == port:
+            by_address.setdefault(_address(sock.address), set()).add(f"socket:[{sock.inode}]")
     for candidate in (address, "0.0.0.0", "::"):  # noqa: S104 - compared, not listened at
         if candidate in by_address:
             return frozenset(by_address[candidate])

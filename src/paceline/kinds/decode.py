@@ -87,6 +87,8 @@ def _many(value: Any, kind: inspect.DictType | inspect.VarTupleType, path: str) 
     if kind.min_length is not None and len(value) < kind.min_length:
         entries = "entry" if kind.min_length == 1 else "entries"
         yield invalid(path, value, f"must have at least {kind.min_length} {entries}")
+    if kind.max_length is not None and len(value) > kind.max_length:
+        yield FieldFault(path, len(value), f"must have at most {kind.max_length} entries", Problem.TOO_MANY)
     if isinstance(kind, inspect.DictType):
         for name, item in value.items():
             yield from _walk(item, kind.value_type, f"{path}.{name}")

@@ -7,11 +7,15 @@ from typing import Any
 import msgspec
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.scheme import Column
+from paceline.apimachinery.scheme import Column, ScalePaths
 from paceline.errors import Fault, Invalid
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration, Normalized, normalise
+from paceline.kinds.spec.pod_template import PodTemplate
 from paceline.model.gang import Gang, JobNaming, ReplicaId
-from paceline.model.interactive import InteractiveWorkload
+from paceline.model.interactive import InteractiveWorkload, ServiceStatus
+from paceline.model.job_status import JobStatus
+from paceline.model.wire_object import WireObject
 
 GROUP = "batch.tensorstack.dev"
 SERVICE_GROUP = "tensorstack.dev"
@@ -88,12 +92,19 @@ class Kind:
     short_names: tuple[str, ...] = ()
     group: str
     spec: type[msgspec.Struct]
+    status: type[WireObject]
     # Fields that only older versions of the kind have, and the function that migrates them.
     old: type[msgspec.Struct] | None = None
     migrate: Callable[[Migration], None] = no_old_shapes
     # Paths below `spec` that may change after creation; None: all.
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...]
+    # The fields of its pod templates that are read, with their bounds.
+    template: type[msgspec.Struct] = PodTemplate
+    # The paths of its desired and actual replicas, if their number may change.
+    scale: ScalePaths | None = None
+    # Rules for the name in a CRD.
+    name_rules: tuple[CelRule, ...] = ()
     # The kind that this one is an old name for.
     alias_of: str = ""
 
@@ -107,6 +118,7 @@ class JobKind(Kind):
     """One kind of job. Its functions take the decoded spec, and the path of the spec in the object."""
 
     group: str = GROUP
+    status: type[WireObject] = JobStatus
     mutable: tuple[str, ...] | None = MUTABLE
     columns: tuple[Column, ...] = COLUMNS
     # Rules between fields; the bounds of a single field are declared on the field.
@@ -125,6 +137,7 @@ class ServiceKind(Kind):
     """One kind of web application that users open in a browser: a single pod with an HTTP server."""
 
     group: str = SERVICE_GROUP
+    status: type[WireObject] = ServiceStatus
     columns: tuple[Column, ...] = SERVICE_COLUMNS
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only function that knows the program.

@@ -5,21 +5,20 @@ Out    the same gang, with pods that fetch the code, download the data and uploa
 Never  knows a framework, or the implementation of the program in our own image.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from paceline import __version__
+from paceline.apimachinery.quantity import parse
 from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, DataFlowSpec, Input, Output, Staging
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.hyperparameters import Hyperparameters, flags_of, variables_of, with_flags
 from paceline.kinds.spec.pod_template import each_container, literal, with_env
 from paceline.kinds.spec.run_policy import RunMode, is_debug
 from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git, Source, pinned, working_dir
-from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
+from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, PodTools, ReplicaId
 
-# Image of our program that does the work in the pods; the embedded cluster runs the installed Paceline instead.
-IMAGE = f"paceline/podtools:{__version__}"
+# Our program, in our own image, that does the work in the pods.
 PROGRAM = ("python", "-m", "paceline.podtools")
 # Directory that the containers of a pod share: uv, the installer, and the packages that it installs.
 TOOLS, CACHE, SECRETS = "/paceline", "/paceline-cache", "/paceline-secrets"
@@ -33,6 +32,15 @@ TRAINING = ("pytorch", "python", "tensorflow", "xgboost")
 USUAL_GRACE, LAST_COPY_SECONDS = 30, 60
 # Fields of the pod spec that our own pods take from the pods of the job.
 SHARED = ("hostNetwork", "imagePullSecrets", "nodeSelector", "securityContext", "serviceAccountName", "tolerations")
+# What every container of ours has, so that a namespace with the policy `restricted` accepts it. Whether it must not be
+# root is up to the author, whose files it reads and writes.
+CONFINED: Free = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+REQUESTS = {"cpu": "50m", "memory": "64Mi"}
+LIMITS = {"cpu": "2", "memory": "2Gi"}
 SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 NOTHING_KEPT = "files in /output were not kept, because spec.output is not set"
 # A sidecar that gets SIGTERM before it handles signals would stop without uploading, so the command waits for it.
@@ -66,6 +74,7 @@ class _PodContext:
     """The pod that additions are made for: its job, its replica and its template."""
 
     site: JobNaming
+    tools: PodTools
     place: ReplicaId
     template: Mapping[str, Any]
 
@@ -81,56 +90,71 @@ class _PodContext:
         user = {key: context[key] for key in SAME_USER if key in context}
         return {
             "name": name,
-            "image": IMAGE,
+            "image": self.tools.image,
+            **({"imagePullPolicy": self.tools.pull_policy} if self.tools.pull_policy else {}),
             "command": [*PROGRAM, *(literal(argument) for argument in arguments)],
             "volumeMounts": [dict(mount) for mount in mounts],
-            "securityContext": {"allowPrivilegeEscalation": False, **user},
+            "securityContext": {**CONFINED, **user},
+            "resources": self.resources(),
             "terminationMessagePolicy": "FallbackToLogsOnError",
             **fields,
         }
 
+    def resources(self, *, is_beside: bool = False) -> Free:
+        """Return small requests, and limits: those of the command, or usual ones for a container that runs beside it.
+
+        A namespace with a quota accepts only containers that have both.
+        """
+        main = self.template["spec"]["containers"][self.main].get("resources") or {}
+        given = {} if is_beside else main.get("limits") or {}
+        limits = {name: given.get(name, usual) for name, usual in LIMITS.items()}
+        requests = {name: _least(usual, limits[name]) for name, usual in REQUESTS.items()}
+        return {"requests": requests, "limits": limits}
+
     def pod(self, container: Free, volumes: tuple[Free, ...]) -> Free:
         """Return a pod with one container of ours."""
         spec = self.template["spec"]
-        shared = {key: spec[key] for key in SHARED if key in spec}
+        shared = {key: spec[key] for key in SHARED if key in spec} | _pull_secrets(spec, self.tools)
         return {"spec": {**shared, "containers": [container], "volumes": [dict(volume) for volume in volumes]}}
 
 
-def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Gang:
+def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming, tools: PodTools) -> Gang:
     """Return the gang with source, input, output and hyperparameters added to its pods."""
-    members = tuple(_fed(member, spec, site) for member in gang.members)
+
+    def context_of(member: Member) -> _PodContext:
+        return _PodContext(site=site, tools=tools, place=member.place, template=member.template)
+
+    members = tuple(_fed(member, spec, context_of(member)) for member in gang.members)
     if spec.hyperparameters is not None and not _runs_debug_command(spec, spec.hyperparameters):
         # Flags belong to the one command that launches the other processes; variables belong to every pod.
         is_one = gang.launch is not None and spec.hyperparameters.passed_as == "Flags"
         places = (gang.leader,) if is_one else tuple(member.place for member in members)
         members = tuple(
-            _with_hyperparameters(member, spec.hyperparameters, site) if member.place in places else member
+            _with_hyperparameters(member, spec.hyperparameters, context_of(member))
+            if member.place in places
+            else member
             for member in members
         )
     remark = NOTHING_KEPT if spec.source is not None and spec.output is None else ""
-    gang = replace(gang, members=members, success_note=remark, scaled_down=tuple(_scaled_down(gang, spec, site)))
+    gang = replace(gang, members=members, success_note=remark, scaled_down=tuple(_scaled_down(gang, spec, context_of)))
     if spec.source is None or spec.source.git is None:
         return gang
-    if commit := pinned(spec.source.git) or site.commit:
+    if commit := pinned(spec.source.git) or site.progress.commit:
         return replace(gang, commit=commit)
-    context = _PodContext(site=site, place=gang.leader, template=gang.member(gang.leader).template)
-    return replace(gang, resolve=_resolve(context, spec.source.git))
+    return replace(gang, resolve=_resolve(context_of(gang.member(gang.leader)), spec.source.git))
 
 
-def _scaled_down(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Iterator[Member]:
+def _scaled_down(gang: Gang, spec: DataFlowSpec, context_of: Callable[[Member], _PodContext]) -> Iterator[Member]:
     """Yield the members that were scaled down and whose output is uploaded; they have the template of their role."""
     places = {member.place for member in gang.members}
-    for place in site.scaled_down:
+    for place in context_of(gang.members[0]).site.progress.scaled_down:
         like = next((member for member in gang.members if member.place.role == place.role), gang.members[0])
-        keeping = (
-            spec.output and _output(_PodContext(site=site, place=place, template=like.template), spec.output).keeping
-        )
+        keeping = spec.output and _output(context_of(replace(like, place=place)), spec.output).keeping
         if keeping and place not in places:
             yield replace(like, place=place, keeping=keeping)
 
 
-def _fed(member: Member, spec: DataFlowSpec, site: JobNaming) -> Member:
-    context = _PodContext(site=site, place=member.place, template=member.template)
+def _fed(member: Member, spec: DataFlowSpec, context: _PodContext) -> Member:
     additions = []
     if spec.source is not None:
         additions.append(_source(context, spec.source))
@@ -144,6 +168,8 @@ def _fed(member: Member, spec: DataFlowSpec, site: JobNaming) -> Member:
     if not additions:
         return member
     template = _loaded(member.template, additions)
+    if any(addition.init_containers for addition in additions):
+        template = {**template, "spec": {**template["spec"], **_pull_secrets(template["spec"], context.tools)}}
     if spec.source is not None:
         template = _at_home(template, spec.source)
     keeping = next((addition.keeping for addition in additions if addition.keeping is not None), None)
@@ -152,6 +178,26 @@ def _fed(member: Member, spec: DataFlowSpec, site: JobNaming) -> Member:
         grace = (USUAL_GRACE if seconds is None else int(seconds)) + LAST_COPY_SECONDS
         template = {**template, "spec": {**template["spec"], "terminationGracePeriodSeconds": grace}}
     return replace(member, template=template, keeping=keeping)
+
+
+def with_tools(template: Mapping[str, Any], tools: PodTools) -> Free:
+    """Return a template whose containers of our own image use the image of this installation."""
+    spec, ours = template["spec"], PodTools().image
+    if tools == PodTools() or all(container["image"] != ours for container in spec["containers"]):
+        return dict(template)
+    policy = {"imagePullPolicy": tools.pull_policy} if tools.pull_policy else {}
+    containers = [
+        {**container, "image": tools.image, **policy} if container["image"] == ours else container
+        for container in spec["containers"]
+    ]
+    return {**template, "spec": {**spec, "containers": containers, **_pull_secrets(spec, tools)}}
+
+
+def _pull_secrets(spec: Mapping[str, Any], tools: PodTools) -> Free:
+    """Return the pull secrets of a pod with a container of our image: its author's, and ours."""
+    names = [dict(secret) for secret in spec.get("imagePullSecrets") or ()]
+    names += [{"name": name} for name in tools.pull_secrets if {"name": name} not in names]
+    return {"imagePullSecrets": names} if names else {}
 
 
 def _loaded(template: Mapping[str, Any], additions: list[_PodAdditions]) -> Free:
@@ -201,12 +247,11 @@ def _runs_debug_command(spec: DataFlowSpec, hyperparameters: Hyperparameters) ->
     return hyperparameters.passed_as == "Flags" and isinstance(mode, RunMode) and is_debug(mode)
 
 
-def _with_hyperparameters(member: Member, hyperparameters: Hyperparameters, site: JobNaming) -> Member:
+def _with_hyperparameters(member: Member, hyperparameters: Hyperparameters, context: _PodContext) -> Member:
     """Return a member whose command gets the hyperparameters."""
     if hyperparameters.passed_as == "Environment":
         env = {name: literal(text) for name, text in variables_of(hyperparameters).items()}
         return replace(member, template=with_env(member.template, env))
-    context = _PodContext(site=site, place=member.place, template=member.template)
     spec = member.template["spec"]
     containers = list(spec["containers"])
     containers[context.main] = with_flags(containers[context.main], flags_of(hyperparameters))
@@ -238,7 +283,7 @@ def _source(context: _PodContext, source: Source) -> _PodAdditions:
 def _code(context: _PodContext, source: Source) -> tuple[tuple[str, ...], _PodAdditions]:
     """Return the arguments that fetch the code, and the volumes and mounts that they need."""
     if source.git is not None:
-        commit = pinned(source.git) or context.site.commit
+        commit = pinned(source.git) or context.site.progress.commit
         return ("clone", *_repository(source.git), "--commit", commit), _secret("git", source.git.secret)
     archive = cast("Archive", source.archive)
     name, folder = "paceline-archive", "/paceline-archive"
@@ -268,6 +313,7 @@ def _install(context: _PodContext, source: Source, mounts: tuple[Free, ...]) -> 
         "command": ["sh", "-c", literal(FIND_REQUIREMENTS), "sh", *(literal(argument) for argument in arguments)],
         "workingDir": working_dir(source),
         "volumeMounts": [dict(mount) for mount in mounts],
+        "resources": context.resources(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
@@ -318,7 +364,13 @@ def _bucket_output(context: _PodContext, bucket: Bucket, staging: Staging) -> _P
     options = ("--prefix", f"{context.site.job}/{context.place}", "--job", context.site.stem, "--from", OUTPUT)
     arguments = (*_bucket(bucket, "output"), *options)
     restore = context.container(RESTORE, ("restore", *arguments), mount, *secret.mounts)
-    sidecar = {"restartPolicy": "Always", "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", WAIT_READY]}}}}
+    # The requests and limits of a sidecar are added to those of the command.
+    beside = {"resources": context.resources(is_beside=True)}
+    sidecar = {
+        **beside,
+        "restartPolicy": "Always",
+        "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", WAIT_READY]}}},
+    }
     upload = context.container(KEEPER, ("sync", *arguments), mount, *secret.mounts, **sidecar)
     flush = context.container("flush", ("flush", *arguments), mount, *secret.mounts)
     keeping = OutputUpload(
@@ -352,6 +404,11 @@ def _secret(purpose: str, name: str | None) -> _PodAdditions:
         volumes=({"name": volume, "secret": {"secretName": name, "defaultMode": 0o444}},),
         mounts=({**_at(volume, f"{SECRETS}/{purpose}"), "readOnly": True},),
     )
+
+
+def _least(amount: str, limit: object) -> str:
+    """Return the smaller of two quantities; the limit may be any that a valid template has."""
+    return str(limit) if parse(str(limit)) < parse(amount) else amount
 
 
 def _has_mount(template: Mapping[str, Any], path: str) -> bool:

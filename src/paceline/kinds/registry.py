@@ -1,8 +1,9 @@
 """The registry of kinds, and the questions that other packages ask about an object of any kind."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -10,14 +11,15 @@ import msgspec
 
 from paceline.apimachinery.field_errors import did_you_mean, invalid, not_found, required, unsupported
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
-from paceline.apimachinery.name_validation import MAX_LABEL, better_name, label_problem, service_problem
-from paceline.apimachinery.scheme import Lookup, Resource, no_warnings
+from paceline.apimachinery.name_validation import better_name, label_problem, service_problem
+from paceline.apimachinery.scheme import Lookup, Resource, no_change_faults, no_warnings
 from paceline.errors import Fault, Invalid
 from paceline.kinds.apps import expand as apps
 from paceline.kinds.apps import job_record, training_app
 from paceline.kinds.compat import Normalized
 from paceline.kinds.decode import decode, misfits
-from paceline.kinds.interactive import notebook, tensorboard
+from paceline.kinds.immutability import change_faults, frozen_paths, hint_of
+from paceline.kinds.interactive import explorer, notebook, tensorboard
 from paceline.kinds.jobs import beam, colossalai, deepspeed, generic, mpi, pytorch, tensorflow, xgboost
 from paceline.kinds.kind_types import (
     API_VERSION,
@@ -32,12 +34,13 @@ from paceline.kinds.kind_types import (
     Ports,
     ServiceKind,
 )
-from paceline.kinds.pod_injection import inject
-from paceline.kinds.schema import Schema, crd, object_schema
+from paceline.kinds.name_rules import HASH_LENGTH, pod_name_room, service_room, service_too_long, too_long
+from paceline.kinds.pod_injection import inject, with_tools
+from paceline.kinds.schema import Components, crd, object_schema
 from paceline.kinds.spec.data import DataFlowSpec, check_fed, fed_claims
-from paceline.kinds.spec.pod_template import claims_in
+from paceline.kinds.spec.pod_template import claims_in, with_one_volume_per_claim
 from paceline.kinds.spec.run_policy import Limits, queue_of, with_limits
-from paceline.model.gang import Gang, JobNaming, ReplicaId
+from paceline.model.gang import Gang, JobNaming, JobProgress, PodTools
 from paceline.model.interactive import SHORT, InteractiveWorkload
 
 KINDS: tuple[JobKind, ...] = (
@@ -67,13 +70,10 @@ KINDS: tuple[JobKind, ...] = (
         alias_of=deepspeed.KIND.kind,
     ),
 )
-SERVICES: tuple[ServiceKind, ...] = (tensorboard.KIND, notebook.KIND)
+SERVICES: tuple[ServiceKind, ...] = (tensorboard.KIND, notebook.KIND, explorer.KIND)
 PLAIN: tuple[PlainKind, ...] = (training_app.KIND, job_record.KIND)
 
-HASH_LENGTH = 5
 DIGEST_LENGTH = 12
-# Length of the attempt's suffix in a pod's name; there is no attempt after this one.
-ATTEMPT_ROOM = len("-r999")
 MAX_CLAIMS_SHOWN = 8
 # The environment variable from which the chart's trainers read their cluster.
 CLUSTER = "CLUSTER_CONFIG"
@@ -183,10 +183,9 @@ def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
         return (required("metadata.name", "set a name, such as curves"),)
     if problem := label_problem(name):
         return (invalid("metadata.name", name, f"{problem}{better_name(name)}"),)
-    room = MAX_LABEL - max(len(f"{SHORT[kind.plural]}-"), len("-") + HASH_LENGTH + len("-0"))
+    room = service_room(SHORT[kind.plural])
     if len(name) > room:
-        hint = f"must have at most {room} characters: its pod and Service names are longer and limited to {MAX_LABEL}"
-        return (invalid("metadata.name", name, hint),)
+        return (invalid("metadata.name", name, service_too_long(room)),)
     return ()
 
 
@@ -194,38 +193,49 @@ def expand(
     obj: Object,
     ports: Mapping[str, int],
     *,
-    is_resumed: bool = False,
-    commit: str = "",
-    scaled_down: tuple[ReplicaId, ...] = (),
+    progress: JobProgress = JobProgress(),  # noqa: B008 - a frozen value
+    tools: PodTools = PodTools(),  # noqa: B008 - as above
 ) -> tuple[JobNaming, Gang]:
-    """Return a valid job as a gang, independent of its framework; `commit` is the resolved commit of its code."""
+    """Return a valid job as a gang, independent of its framework; `tools` is the image of our own containers."""
     kind, spec = read(obj)
     site = JobNaming(
         job=name_of(obj),
         namespace=namespace_of(obj),
         stem=stem_of(obj),
         ports=ports,
-        is_resumed=is_resumed,
-        commit=commit,
-        scaled_down=scaled_down,
+        progress=progress,
     )
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)
     gang = with_limits(kind.expand(spec, site), policy if isinstance(policy, Limits) else None)
     if isinstance(spec, DataFlowSpec):
-        gang = inject(gang, spec, site)
-    return site, replace(gang, queue=queue, priority=priority)
+        gang = inject(gang, spec, site, tools)
+    members = tuple(replace(member, template=with_one_volume_per_claim(member.template)) for member in gang.members)
+    return site, replace(gang, members=members, queue=queue, priority=priority)
 
 
-def expand_service(obj: Object) -> InteractiveWorkload:
-    """Return a service as a pod with an HTTP port, independent of its program; raise Invalid with all its faults."""
+def gang_of(job: Object) -> Gang | None:
+    """Return a job as a gang for display; None if it is invalid, which its conditions report."""
+    try:
+        return expand(job, ports_of(job))[1]
+    except Invalid:
+        return None
+
+
+def expand_service(obj: Object, tools: PodTools | None = None) -> InteractiveWorkload:
+    """Return a service as a pod with an HTTP port, independent of its program; raise Invalid with all its faults.
+
+    `tools` is the image of our own containers, if it is not the embedded cluster's.
+    """
     if broken_rules := service_faults(obj):
         raise Invalid(broken_rules)
     kind, spec = read_service(obj)
     site = JobNaming(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     window = kind.expand(spec, site)
-    return replace(window, queue=queue, priority=priority, digest=f"{window.digest}{_digest(obj)}")
+    template = with_tools(with_one_volume_per_claim(window.template), tools or PodTools())
+    digest = f"{window.digest}{_digest(obj)}"
+    return replace(window, template=template, queue=queue, priority=priority, digest=digest)
 
 
 def may_have_tensorboard(kind: JobKind) -> bool:
@@ -319,11 +329,12 @@ def resources() -> tuple[Resource, ...]:
 
 def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
     """Return every kind as a CustomResourceDefinition for a real cluster."""
-    written: dict[str, Schema] = {}
-    return tuple(crd(kind, components, written) for kind in every_kind())
+    shared = Components(schemas=components)
+    return tuple(crd(kind, shared) for kind in every_kind())
 
 
 def _resource(kind: Kind) -> Resource:
+    schema = object_schema(kind)
     return Resource(
         group=kind.group,
         version=VERSION,
@@ -332,26 +343,31 @@ def _resource(kind: Kind) -> Resource:
         singular=kind.singular or kind.kind.lower(),
         short_names=kind.short_names,
         categories=("paceline",),
-        subresources=("status",),
+        subresources=("status", "scale") if kind.scale else ("status",),
+        scale=kind.scale,
         schema_name=f"{'.'.join(reversed(kind.group.split('.')))}.{VERSION}.{kind.kind}",
-        schema=object_schema(kind),
+        schema=schema,
         columns=kind.columns,
         check=_CHECKS[kind.group],
-        warn=no_warnings if kind.group == OWN_GROUP else warnings,
-        mutable=kind.mutable,
+        warn=no_warnings if kind.group == OWN_GROUP else _warn,
+        check_change=_change_check(kind, schema["properties"]["spec"]),
     )
 
 
-def _check(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    examined = _examined(obj)
-    return examined.faults or _check_claims(obj, examined.claims, lookup)
+def _change_check(kind: Kind, spec: Mapping[str, Any]) -> Callable[[Object, Object], tuple[Fault, ...]]:
+    """Return the check of an update: which frozen fields of the spec have changed."""
+    if kind.mutable is None:
+        return no_change_faults
+    frozen = frozen_paths(spec, kind.mutable)
+    return partial(change_faults, frozen=frozen, hint=hint_of(kind.mutable))
 
 
-def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    if broken_rules := service_faults(obj):
-        return broken_rules
-    kind, spec = read_service(obj)
-    return _check_claims(obj, kind.claims(spec, "spec"), lookup)
+def _check(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    return faults(obj)
+
+
+def _check_service(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    return service_faults(obj)
 
 
 def _check_plain(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
@@ -364,13 +380,34 @@ def _check_plain(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
 _CHECKS = {GROUP: _check, SERVICE_GROUP: _check_service, OWN_GROUP: _check_plain}
 
 
-def _check_claims(obj: Object, claims: tuple[Claim, ...], lookup: Lookup) -> tuple[Fault, ...]:
+def claim_faults(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
+    """Return a fault for each claim that a valid job or service uses and that does not exist.
+
+    An API server accepts such an object, which waits for the claim: objects are created in any order.
+    """
+    claims = _claims_of_any(obj)
     existing = lookup("persistentvolumeclaims", namespace_of(obj)) if claims else ()
     return tuple(
         not_found(where, name, _claim_hint(name, existing, namespace_of(obj)))
         for where, name in claims
         if name not in existing
     )
+
+
+def _claims_of_any(obj: Object) -> tuple[Claim, ...]:
+    if service_of(obj) is None:
+        return _examined(obj).claims
+    if service_faults(obj):
+        return ()
+    kind, spec = read_service(obj)
+    return kind.claims(spec, "spec")
+
+
+def _warn(obj: Object, lookup: Lookup | None) -> tuple[str, ...]:
+    """Return the warnings of an API server about a valid object."""
+    faults = () if lookup is None else claim_faults(obj, lookup)
+    missing = (f'{fault.path}: "{fault.value}": {fault.hint}; it waits until the claim exists' for fault in faults)
+    return (*warnings(obj), *missing)
 
 
 def _claim_hint(name: str, existing: tuple[str, ...], namespace: str) -> str:
@@ -401,10 +438,9 @@ def _name_faults(obj: Object, longest: int) -> tuple[Fault, ...]:
     # The stem is also the name of the job's Service, so the name must be valid for a Service.
     if problem := service_problem(name):
         return (invalid("metadata.name", name, f"{problem}{better_name(name)}"),)
-    room = MAX_LABEL - len("-") - HASH_LENGTH - longest - ATTEMPT_ROOM
+    room = pod_name_room(longest)
     if len(name) > room:
-        hint = f"must have at most {room} characters: its pod names are longer and limited to {MAX_LABEL}"
-        return (invalid("metadata.name", name, hint),)
+        return (invalid("metadata.name", name, too_long(room)),)
     return ()
 
 

@@ -1,15 +1,22 @@
 """The OpenAPI v3 schema of a kind, and its CustomResourceDefinition for a real cluster."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.scheme import Column
+from paceline.apimachinery.name_validation import MAX_SUBDOMAIN
+from paceline.apimachinery.scheme import Column, ScalePaths
+from paceline.kinds.cel import VALIDATIONS, with_rules
 from paceline.kinds.compat import CLEAN_UP, SWITCHED, Path
+from paceline.kinds.immutability import LIST_KEYS, LIST_TYPE, with_frozen
 from paceline.kinds.kind_types import VERSION, Kind
+from paceline.kinds.spec.fields import POD_TEMPLATE
+from paceline.kinds.spec.pod_template import PodTemplate
+from paceline.model.status_schema import status_schema
 
 Schema = dict[str, Any]
 
@@ -45,40 +52,57 @@ def object_schema(kind: Kind) -> Schema:
             "kind": {"type": "string"},
             "metadata": {"allOf": [{"$ref": OBJECT_META}]},
             "spec": _with_old_shapes(spec_schema(kind.spec), kind.old),
-            "status": {"type": "object", "description": STATUS_HELP, **FREE},
+            "status": {"description": STATUS_HELP, **status_schema(kind.status)},
         },
         "x-kubernetes-group-version-kind": [{"group": kind.group, "version": VERSION, "kind": kind.kind}],
     }
 
 
-def structural(
-    schema: Mapping[str, Any], components: Mapping[str, Any], written: dict[str, Schema] | None = None
-) -> Schema:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """The schemas that references lead to, and those that are resolved already."""
+
+    schemas: Mapping[str, Any]
+    # The fields of a pod template that every kind reads, and their bounds.
+    template: type[msgspec.Struct] = PodTemplate
+    resolved: dict[tuple[str, type], Schema] = field(default_factory=dict)
+
+    def resolve(self, ref: str) -> Schema:
+        """Return the structural schema that a reference leads to."""
+        if ref == OBJECT_META:
+            return _EMBEDDED_META
+        if (ref, self.template) not in self.resolved:
+            schema = structural(self.schemas[ref.removeprefix(REF)], self, _ALLOWED)
+            if ref == POD_TEMPLATE:
+                schema = _with_bounds(schema, spec_schema(self.template))
+            self.resolved[ref, self.template] = schema
+        return self.resolved[ref, self.template]
+
+
+def structural(schema: Mapping[str, Any], components: Components, keywords: frozenset[str] | None = None) -> Schema:
     """Return a schema with every `$ref` resolved, and without the keywords that a CRD must not have.
 
-    Defaults are dropped too: specs are stored as written, on both clusters. `written` caches resolved schemas.
+    Defaults are dropped too: specs are stored as written, on both clusters. Kubernetes' own schemas lose more
+    `keywords`: the API server allows keys of lists only where they are required.
     """
-    written = {} if written is None else written
+    keywords = keywords or _ALLOWED | _OURS
     if ref := _ref_of(schema):
         if ref == QUANTITY:
             # Kubernetes accepts plain fractions (`cpu: 0.5`), which int-or-string would reject.
             return dict(FREE)
-        if ref not in written:
-            embedded = _EMBEDDED_META if ref == OBJECT_META else None
-            written[ref] = embedded or structural(components[ref.removeprefix(REF)], components, written)
-        inner = written[ref]
+        inner = components.resolve(ref)
         description = schema.get("description")
         return {**inner, "description": description} if description else dict(inner)
     if schema.get("format") == "int-or-string":
         return dict(INT_OR_STRING)
-    allowed = {key: value for key, value in schema.items() if key in _ALLOWED}
+    allowed = {key: value for key, value in schema.items() if key in keywords}
     if "properties" in schema:
         allowed["properties"] = {
-            name: structural(field, components, written) for name, field in schema["properties"].items()
+            name: structural(inner, components, keywords) for name, inner in schema["properties"].items()
         }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
-            allowed[key] = structural(schema[key], components, written)
+            allowed[key] = structural(schema[key], components, keywords)
     return allowed
 
 
@@ -115,9 +139,9 @@ def _part(spec: Schema, path: Path) -> Schema | None:
 def _merged(current: Schema, old: Schema) -> Schema:
     """Return a schema with the fields of both shapes; where both have a field, merge objects or take the old one."""
     fields = dict(current["properties"])
-    for name, field in old["properties"].items():
-        is_part = name in fields and "properties" in field and "properties" in fields[name]
-        fields[name] = _merged(fields[name], field) if is_part else field
+    for name, schema in old["properties"].items():
+        is_part = name in fields and "properties" in schema and "properties" in fields[name]
+        fields[name] = _merged(fields[name], schema) if is_part else schema
     return {**current, "properties": fields}
 
 
@@ -128,6 +152,25 @@ _ALLOWED = frozenset(
         *("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
     }
 )
+
+# Keywords that only schemas of our own have in a CRD.
+_OURS = frozenset({"maxItems", LIST_TYPE, LIST_KEYS, VALIDATIONS})
+_BOUNDS = ("pattern", "maxLength", "minimum", "maximum", "minItems", "maxItems")
+
+
+def _with_bounds(schema: Schema, bounds: Mapping[str, Any]) -> Schema:
+    """Return a schema with the bounds and required fields that another one has for the same fields."""
+    bounded = {**schema, **{key: bounds[key] for key in _BOUNDS if key in bounds}}
+    if required := bounds.get("required"):
+        bounded["required"] = [*dict.fromkeys((*schema.get("required", ()), *required))]
+    if "properties" in schema and "properties" in bounds:
+        fields = {name: inner for name, inner in bounds["properties"].items() if name in schema["properties"]}
+        changed = {name: _with_bounds(schema["properties"][name], inner) for name, inner in fields.items()}
+        bounded["properties"] = {**schema["properties"], **changed}
+    if "items" in schema and "items" in bounds:
+        bounded["items"] = _with_bounds(schema["items"], bounds["items"])
+    return bounded
+
 
 _NAMES: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 # The fields of a template's metadata that have an effect; a CRD must not declare more of metadata.
@@ -154,16 +197,17 @@ def _of(kind: inspect.Type) -> Schema:
             return _with_extra(_of(inner), extra or {})
         case inspect.UnionType(types=arms):
             return _union([arm for arm in arms if not isinstance(arm, inspect.NoneType)])
-        case inspect.StructType(fields=fields):
+        case inspect.StructType(cls=cls, fields=fields):
             required = [field.encode_name for field in fields if field.required]
             properties = {field.encode_name: _field(field) for field in fields}
-            return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+            schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+            return with_rules(schema, getattr(cls, "cel", ()))
         case inspect.DictType(value_type=inspect.AnyType()):
             return {"type": "object", **FREE}
         case inspect.DictType(value_type=value, min_length=min_length):
             return _bounded({"type": "object", "additionalProperties": _of(value)}, minProperties=min_length)
-        case inspect.VarTupleType(item_type=item, min_length=min_length):
-            return _bounded({"type": "array", "items": _of(item)}, minItems=min_length)
+        case inspect.VarTupleType(item_type=item, min_length=min_length, max_length=max_length):
+            return _bounded({"type": "array", "items": _of(item)}, minItems=min_length, maxItems=max_length)
         case _:
             return _leaf(kind)
 
@@ -215,19 +259,23 @@ def _bounded(schema: Schema, **bounds: object) -> Schema:
     return {**schema, **{key: value for key, value in bounds.items() if value is not None}}
 
 
-OPEN: Mapping[str, Any] = {"type": "object"}
+# Rules about the name are possible only if it is declared.
+NAMED: Mapping[str, Any] = {"type": "object", "properties": {"name": {"type": "string", "maxLength": MAX_SUBDOMAIN}}}
 
 
-def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | None = None) -> Object:
-    """Return the CRD of a kind, with all references to `components` resolved; `written` caches resolved schemas."""
-    schema = structural(object_schema(kind), components, written)
+def crd(kind: Kind, components: Components) -> Object:
+    """Return the CRD of a kind, with all references resolved."""
+    schema = structural(object_schema(kind), replace(components, template=kind.template))
     # The API server defines these three itself, and rejects a CRD that declares more of them.
-    schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(OPEN)}
+    schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(NAMED)}
+    if kind.mutable is not None:
+        schema["properties"]["spec"] = with_frozen(schema["properties"]["spec"], kind.mutable)
+    schema = with_rules(schema, kind.name_rules)
     version = {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {"status": {}, **({"scale": _scale(kind.scale)} if kind.scale else {})},
         "schema": {"openAPIV3Schema": schema},
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
     }
@@ -250,6 +298,10 @@ def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | 
             "versions": [version],
         },
     }
+
+
+def _scale(paths: ScalePaths) -> dict[str, str]:
+    return {"specReplicasPath": paths.spec, "statusReplicasPath": paths.status}
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from paceline import __version__
+
 # A full git commit hash, SHA-1 or SHA-256.
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -152,6 +154,30 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodTools:
+    """The image of our own containers in the pods of jobs, and how kubelets pull it."""
+
+    # The embedded cluster knows this name, and runs the installed Paceline instead.
+    image: str = f"paceline/podtools:{__version__}"
+    # Empty: the default of Kubernetes.
+    pull_policy: str = ""
+    # Names of Secrets in the namespace of the job.
+    pull_secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobProgress:
+    """What the status of a job adds to its spec."""
+
+    # How often all members have begun anew: after a pause, in another size, at someone's request.
+    resumes: int = 0
+    # The resolved commit of the code, once it is known.
+    commit: str = ""
+    # Replicas that were scaled down, and may have output that is not uploaded yet.
+    scaled_down: tuple[ReplicaId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobNaming:
     """What is known about a job before it is expanded: the names and ports that its members may need."""
 
@@ -160,12 +186,12 @@ class JobNaming:
     # `<job>-<5 hex>`: the prefix of all pod names, and the subdomain of their host names.
     stem: str
     ports: Mapping[str, int]
-    # Whether the job resumes after a pause, so that its members continue.
-    is_resumed: bool = False
-    # The resolved commit of the code, once it is known.
-    commit: str = ""
-    # Replicas that were scaled down, and may have output that is not uploaded yet.
-    scaled_down: tuple[ReplicaId, ...] = ()
+    progress: JobProgress = JobProgress()
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the job resumes after a pause, so that its members continue."""
+        return self.progress.resumes > 0
 
     def pod(self, place: ReplicaId, attempt: int = 0) -> str:
         """Return the pod name of an attempt; later attempts have their number as a suffix."""
@@ -174,8 +200,12 @@ class JobNaming:
 
     @property
     def launch_secret(self) -> str:
-        """Name of the Secret with the launch files."""
-        return f"{self.stem}-launch"
+        """Name of the Secret with the launch files.
+
+        Each resume, possibly with other members, has a Secret of its own: the controller may only create Secrets,
+        because every other verb would let it read those of others.
+        """
+        return f"{self.stem}-launch" + (f"-r{self.progress.resumes}" if self.is_resumed else "")
 
     def auxiliary_pod(self, name: str, attempt: int = 0) -> str:
         """Return the name of an auxiliary pod; later attempts have their number as a suffix."""

@@ -1,4 +1,4 @@
-"""The intermediate form of a TensorBoard or Notebook: one pod, and the URL path of its pages."""
+"""The intermediate form of a TensorBoard, Notebook or Explorer: one pod, and the URL path of its pages."""
 
 import re
 from collections.abc import Mapping
@@ -11,15 +11,18 @@ from paceline.model.condition import Condition, ConditionedStatus, conditions_of
 from paceline.model.wire_object import ALWAYS, MICRO, WireForm, phase_or
 
 # Prefix of the Service name, by the plural of the kind.
-SHORT = {"tensorboards": "tb", "notebooks": "nb"}
+SHORT = {"tensorboards": "tb", "notebooks": "nb", "explorers": "ex"}
 # Name of the HTTP port.
 PORT_NAME = "http"
 # The URL path is the same everywhere, as in T9k, so that proxies need not rewrite it.
 _PAGE = re.compile(r"/t9k/(?P<plural>[a-z]+)/projects/(?P<namespace>[^/]+)/name/(?P<name>[^/]+)(?P<page>/.*)?")
 
+_PROXIED = re.compile(
+    r"/api/v1/namespaces/(?P<namespace>[^/]+)/services/(?P<short>tb|nb)-(?P<name>[^/:]+):http/proxy(?P<page>/.*)?"
+)
 _FRONTS = frozenset({"/", "/lab"})
 # Kinds whose programs use only relative links, and therefore serve at `/`, below any path of a proxy.
-_AT_ROOT = frozenset({"tensorboards"})
+_AT_ROOT = frozenset({"tensorboards", "explorers"})
 # Type of a Service that is reachable only inside the cluster.
 INSIDE = "ClusterIP"
 
@@ -70,8 +73,14 @@ class InteractiveWorkload:
 
     @property
     def url(self) -> str:
-        """URL path of its first page."""
+        """URL path of its first page, as T9k and the embedded cluster have it."""
         return f"{prefix_of(self.plural, self.namespace, self.name)}/{self.page}"
+
+    @property
+    def service_url(self) -> str:
+        """URL path of its first page on every cluster: through the service proxy of the API server."""
+        route = proxy_path(self.url)
+        return route[0] if route else self.url
 
 
 def prefix_of(plural: str, namespace: str, name: str) -> str:
@@ -107,6 +116,16 @@ def proxy_path(path: str) -> tuple[str, str] | None:
     hidden_prefix = prefix_of(plural, namespace, name) if plural in _AT_ROOT else ""
     proxy = f"/api/v1/namespaces/{namespace}/services/{service_name(plural, name)}:{PORT_NAME}/proxy"
     return f"{proxy}{path.removeprefix(hidden_prefix)}", hidden_prefix
+
+
+def page_path(url: str) -> str:
+    """Return T9k's URL path of a page, given the one in the status, which may lead through the service proxy."""
+    match = _PROXIED.fullmatch(url)
+    if match is None:
+        return url
+    page, plurals = match["page"] or "/", {short: plural for plural, short in SHORT.items()}
+    plural = plurals[match["short"]]
+    return f"{prefix_of(plural, match['namespace'], match['name'])}{page}" if plural in _AT_ROOT else page
 
 
 class ServicePhase(StrEnum):

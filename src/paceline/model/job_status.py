@@ -99,8 +99,9 @@ class JobStatus(ConditionedStatus):
     # its pauses, which do not count for the deadline.
     resumes: int = 0
     paused_seconds: int = 0
-    # Why the job was preempted, until it runs again.
-    preempted: str = ""
+    # Why the cluster took pods away (`reason`, `message`), until the job runs again; and how often it did.
+    disruption: Mapping[str, str] = field(default_factory=dict)
+    disruptions: int = 0
     ports: Mapping[str, int] = field(default_factory=dict)
     conditions: Annotated[tuple[Condition, ...], conditions_of(ConditionType)] = ()
     waiting: str = ""

@@ -12,6 +12,7 @@ NONE = "-"
 CREATED = "Created"
 NEW_REPLICA = "NewReplica"
 START = "Start"
+STARTS_SINGLY = "StartsSingly"
 RUNNING = "Running"
 NOT_FINISHED = "NotFinished"
 SUCCEEDED = "Succeeded"
@@ -20,11 +21,14 @@ EXPIRED = "Expired"
 PAUSED = "Paused"
 RESUMING = "Resuming"
 SUSPENDED = "Suspended"
+QUEUED = "Queued"
 JOB_SUSPENDED = "JobSuspended"
 JOB_RESUMED = "JobResumed"
 RESIZED = "Resized"
 RESTARTING = "Restarting"
 PREEMPTED = "Preempted"
+DISRUPTED = "Disrupted"
+NODE_LOST = "NodeLost"
 REMADE = "Remade"
 KEEPING_OUTPUT = "KeepingOutput"
 SOURCE_RESOLVED = "SourceResolved"
@@ -37,6 +41,8 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 STARTING_DEADLINE_EXCEEDED = "StartingDeadlineExceeded"
 STALLED = "Stalled"
 SOURCE_NOT_FOUND = "SourceNotFound"
+# Any object of ours.
+DELETE_REQUESTED = "DeleteRequested"
 # Any object of ours that its author or an administrator must change.
 INVALID = "Invalid"
 REFUSED = "Refused"
@@ -79,6 +85,7 @@ MEANINGS: Mapping[str, str] = {
     CREATED: "The job is new.",
     NEW_REPLICA: "A pod of the job was created.",
     START: "All pods of the job exist.",
+    STARTS_SINGLY: "No gang scheduler looks after the job: its pods start one by one, as each finds room.",
     RUNNING: "Enough pods run.",
     NOT_FINISHED: "The job has not ended.",
     SUCCEEDED: "The job has succeeded.",
@@ -87,11 +94,15 @@ MEANINGS: Mapping[str, str] = {
     PAUSED: "The job is paused by `runMode.pause`.",
     RESUMING: "A paused job continues.",
     SUSPENDED: "A job, TensorBoard or Notebook is suspended by `spec.suspend`.",
+    QUEUED: "The job waits in its queue, or was evicted from it; the message says why.",
     JOB_SUSPENDED: "The condition `Suspended` of a job is true.",
     JOB_RESUMED: "The condition `Suspended` of a job is false again.",
     RESIZED: "The expected number of replicas of an elastic job has changed.",
     RESTARTING: "Replicas are restarted, or pods of an earlier attempt have not ended yet.",
     PREEMPTED: "Pods were preempted by others with a higher priority; no restart is counted.",
+    DISRUPTED: "The cluster took pods away (drain, eviction, taint, node shut down or deleted); the message has the "
+    "reason of their condition `DisruptionTarget`. No restart is counted.",
+    NODE_LOST: "A pod did not end on a node that is not ready or gone, and is deleted by force. No restart is counted.",
     REMADE: "A pod was deleted before anything ran, and is created again; no restart is counted.",
     KEEPING_OUTPUT: "The result is known, and output is still being uploaded.",
     SOURCE_RESOLVED: "The git revision was resolved to a commit.",
@@ -103,6 +114,7 @@ MEANINGS: Mapping[str, str] = {
     STARTING_DEADLINE_EXCEEDED: "The job did not start within `startingDeadlineSeconds`.",
     STALLED: "No replica has written a log line for `stallSeconds`.",
     SOURCE_NOT_FOUND: "There is no such git revision, or the repository cannot be read; the message is git's.",
+    DELETE_REQUESTED: "A person has deleted the object; the message says who.",
     INVALID: "The spec breaks a rule; its author must change it.",
     REFUSED: "The cluster rejects an object that is needed (quota, policy); Paceline retries.",
     UNREADABLE: "A field is malformed; its author must correct it.",

@@ -21,6 +21,12 @@ ATTEMPT = "paceline.dev/attempt"
 GANG_SIZE = "paceline.dev/gang-size"
 # Requests a restart of a job: every new value requests one (annotation of the job).
 RESTART = "paceline.dev/restart"
+# The name of the person who asked for the current spec or the last restart (annotation of jobs, services and
+# applications). The embedded API server sets it; on other clusters the client does.
+ASKED_BY = "paceline.dev/asked-by"
+# What happens to pods on a node that is not ready and cannot report their end: `Restart` elsewhere, or `Wait` until the
+# node is back, gone or out of service (annotation of the job).
+NODE_LOST = "paceline.dev/node-lost"
 # Stop signal of a pod's main containers, instead of their own, such as SIGINT (annotation of the pod).
 STOP_SIGNAL = "paceline.dev/stop-signal"
 # The job that this one is a rerun of (annotation of the job).
@@ -35,6 +41,8 @@ OPENED_AT = "paceline.dev/opened-at"
 # The application and revision that a job, a record or a claim belongs to.
 APP = "paceline.dev/app"
 REVISION = "paceline.dev/revision"
+# The uid of the job that a record is about (label).
+JOB_UID = "paceline.dev/job-uid"
 # User-visible name of a claim or of the Secret of a bucket with data (label); its location (annotation).
 VOLUME = "paceline.dev/volume"
 LOCATION = "paceline.dev/location"

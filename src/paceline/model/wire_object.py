@@ -86,6 +86,11 @@ class WireObject:
         return cls(**values)
 
 
+def wire_keys(cls: type[WireObject]) -> dict[str, str]:
+    """Return the key of each field in wire form, with the name of the field."""
+    return {key: field.name for key, field in _wire_fields(_hashable(cls)).items()}
+
+
 def _hashable(cls: Any) -> Any:
     """Return a class; mypy takes the `__hash__` of its instances for its own."""
     return cls

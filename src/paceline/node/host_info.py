@@ -142,6 +142,15 @@ class Folders:
         """Return the folder of all volumes in memory of a pod."""
         return Path("/dev/shm") / f"paceline-{uid}"  # noqa: S108 - a uid, in a folder of its owner's
 
+    @property
+    def node_usage(self) -> Path:
+        """The folder with what the node used over time."""
+        return self.root / "usage"
+
+    def usage(self, uid: str) -> Path:
+        """Return the folder with what a pod's containers used over time."""
+        return self.root.joinpath("pods", uid, "usage")
+
     def containers(self, uid: str) -> Path:
         """Return the folder with the folders of a pod's containers."""
         return self.root.joinpath("pods", uid, "containers")

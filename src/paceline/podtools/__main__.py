@@ -15,6 +15,7 @@ MODULES = {
     "restore": "data_steps",
     "sync": "data_steps",
     "flush": "data_steps",
+    "files": "files.server",
 }
 
 

@@ -17,6 +17,8 @@ from string import Template
 from typing import Any
 
 from paceline.apimachinery.yaml_reader import read_documents
+from paceline.model import reasons
+from paceline.model.well_known_labels import ASKED_BY
 
 SECONDS = 20.0
 LOOK_SECONDS = 0.05
@@ -271,25 +273,29 @@ def _shared(document: Any, variables: Mapping[str, str]) -> Any:
             fields = {key: value for key, value in document.items() if (key, value) not in _SAYS_NOTHING}
             return {key: _shared_field(fields, key, variables) for key in fields}
         case list():
-            return [_shared(item, variables) for item in document if not _is_own_trouble(item)]
+            return [_shared(item, variables) for item in document if not _is_own_event(item)]
         case str():
             return _shared_text(document, variables)
     return document
 
 
-def _is_own_trouble(item: Any) -> bool:
-    """Tell whether an event is about what a real server, when it is new, has to put right in its own books."""
-    return isinstance(item, dict) and bool({"cells", "metadata"} & item.keys()) and _REPAIR in json.dumps(item)
+def _is_own_event(item: Any) -> bool:
+    """Tell whether an event is of one server alone: a real one, when it is new, has to put its own books right."""
+    if not isinstance(item, dict) or not {"cells", "metadata"} & item.keys():
+        return False
+    return any(word in json.dumps(item) for word in _OWN_EVENTS)
 
 
-_REPAIR = "ipallocator-repair-controller"
+_OWN_EVENTS = ("ipallocator-repair-controller", reasons.DELETE_REQUESTED)
 # A list that is whole may say so or not; and the real server of the tests runs without the admission that gives
-# every pod an account, because nobody there makes one.
+# every pod an account, because nobody there makes one, nor has it ours, which notes who asked for a job.
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
     ("continue", ""),
     ("serviceAccount", "default"),
     ("serviceAccountName", "default"),
     ("details", {}),
+    (ASKED_BY, "admin"),
+    ("annotations", {ASKED_BY: "admin"}),
 )
 # Add-ons that a kube-apiserver alone does not bring along.
 _ADDED = frozenset({"metrics.k8s.io"})
@@ -321,8 +327,9 @@ _UNORDERED = frozenset({"causes", "managedFields", "nonResourceRules", "resource
 
 def _in_order(key: str, value: list[Any]) -> list[Any]:
     if key == "causes":
-        # Told once or twice, in this order or another.
-        return [{"field": field, "reason": reason} for field, reason in sorted({_cause(manager) for manager in value})]
+        # Told once or twice, in any order. One without a field says that CEL rules were not checked.
+        causes = sorted({_cause(cause) for cause in value if cause.get("field") != "<nil>"})
+        return [{"field": field, "reason": reason} for field, reason in causes]
     # Who owns what, and what one may do, in whatever order it is named.
     entries = ({part: content for part, content in manager.items() if part != "time"} for manager in value)
     return sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))

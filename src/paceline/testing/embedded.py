@@ -68,6 +68,11 @@ class Embedded:
         """The node agent, while it lives and has said who it is."""
         return _named(holder(self.settings.agent_lock))
 
+    @property
+    def console_pid(self) -> int | None:
+        """The console, while somebody looks at it."""
+        return _named(holder(self.settings.console_lock))
+
     def kill_control_plane(self) -> None:
         """End the supervisor, the control process and the agent at once, as a power cut does; pods run on."""
         # Stopped first: none of them can start another one while the others are ended.

@@ -141,7 +141,9 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
 
 def of_mnist(cluster: Embedded, kind: str) -> list[str]:
-    names = [each["metadata"]["name"] for each in shown(cluster, kind)["items"]]
+    # The records of jobs stay, as those of all jobs do.
+    objects = [each for each in shown(cluster, kind)["items"] if not (each.get("spec") or {}).get("uid")]
+    names = [each["metadata"]["name"] for each in objects]
     return [name for name in names if name.startswith("mnist")]
 
 

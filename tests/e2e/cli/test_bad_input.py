@@ -85,7 +85,11 @@ def test_the_command_refuses_an_object(
     assert names(cluster) == []
 
 
-@pytest.mark.parametrize(("job", "named"), OBJECTS.values(), ids=OBJECTS)
+# The API server lets a job wait for its claim; only the command, which sees all objects, refuses it.
+REFUSED = {name: row for name, row in OBJECTS.items() if "claim" not in name}
+
+
+@pytest.mark.parametrize(("job", "named"), REFUSED.values(), ids=REFUSED)
 def test_the_api_answers_4xx(cluster: Embedded, job: dict[str, Any], named: list[str]) -> None:
     code, body = post(cluster, json.dumps(job).encode())
 

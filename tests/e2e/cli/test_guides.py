@@ -34,18 +34,19 @@ OPENINGS = {
         "paceline run typo.yaml || paceline describe typo": "Failure:",
         "paceline logs typo --all": "torchvisionn",
     },
-    "kubernetes": {"grep -c CustomResourceDefinition crds.yaml": ""},
+    "kubernetes": {'grep -c "^kind: CustomResourceDefinition" paceline.yaml': "15"},
     "coming-from": {"paceline run job.yaml --all": "rank 1 of 2"},
     "images": {"paceline env list": "host"},
     "history": {"paceline logs gone-1": "this line stays"},
+    "console": {"paceline ui": "/login"},
     "backup": {"paceline cluster verify monday.paceline": ""},
 }
 # The controller reads the metrics of a revision from its log a moment after the job has ended.
 LATER = {"paceline app history tune"}
 # Other pages that start with a job, which leaves its name free for the next one.
 HELLO_PAGES = ("README", "architecture", "concepts/README")
-# Of these, only the first block: what follows would download a framework.
-FIRST_BLOCK = {"applications"}
+# Of these, only the first block: what follows would download a framework, or names a job of the reader's.
+FIRST_BLOCK = {"applications", "console"}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Rules of a job's life on a real machine: what failed says its last words, and people stop, restart and rerun."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -86,6 +87,33 @@ def test_d07_whoever_stops_a_job_chooses_the_signal(cluster: Embedded) -> None:
     assert "did you mean INT?" in wrong.err
     assert (stopped.code, stopped.out) == (0, "genericjob/asked stopped\n"), stopped.err
     assert "asked by SIGINT" in cluster.paceline("logs", "asked").out
+
+
+def test_whoever_pauses_resumes_and_deletes_a_job_is_named_whatever_the_client_says(cluster: Embedded) -> None:
+    """T-18"""
+    submit(cluster, generic("held", command=SLEEPS))
+    becomes(cluster, "held", "Running")
+    cluster.kubectl("create", "serviceaccount", "launcher")
+    cluster.kubectl("annotate", "serviceaccount", "launcher", "paceline.dev/rights=write")
+    launcher = f"--token={cluster.kubectl('create', 'token', 'launcher').out.strip()}"
+    lie = {"metadata": {"annotations": {"paceline.dev/asked-by": "eve"}}}
+    resume = {**lie, "spec": {"runMode": {"pause": {"enabled": False}}}}
+
+    assert cluster.paceline("pause", "held").code == 0
+    becomes(cluster, "held", "Paused")
+    paused = cluster.paceline("describe", "held").out
+    patched = cluster.kubectl("patch", "gj", "held", "--type=merge", "-p", json.dumps(resume), launcher)
+    becomes(cluster, "held", "Running", attempt=1)
+    resumed = cluster.paceline("describe", "held").out
+    cluster.kubectl("delete", "gj", "held")
+    deleted = cluster.kubectl("get", "events", "--field-selector", "reason=DeleteRequested", "-o", "yaml").out
+
+    assert patched.code == 0, patched.err
+    assert "has 1 replicas, created by admin" in paused
+    assert "the job is paused by admin" in paused
+    assert re.search(r"Asked by: +system:serviceaccount:default:launcher\n", resumed), resumed
+    assert "the job is resumed by system:serviceaccount:default:launcher after a pause" in resumed
+    assert "message: deleted by admin" in deleted
 
 
 def test_a_job_is_run_once_more_under_the_next_name(cluster: Embedded) -> None:

@@ -150,6 +150,16 @@ def test_nothing_of_a_pod_listens_on_the_machines_own_addresses() -> None:
             assert caller.connect_ex((address, PORT)) != 0
 
 
+def test_a_pod_gives_the_machine_no_new_address(pair: Embedded) -> None:
+    # Browsers cancel their requests whenever the machine gets one.
+    with NetlinkSocket() as sock:
+        ours = {bridge_name(pair.home), *(veth.name for veth in veths(sock, bridge_name(pair.home)))}
+
+    assert len(ours) > 2
+    addresses = Path("/proc/net/if_inet6").read_text().splitlines()
+    assert not [line for line in addresses if line.split()[-1] in ours]
+
+
 def test_the_api_servers_proxy_reaches_a_pod(pair: Embedded) -> None:
     said = pair.kubectl("get", "--raw", f"/api/v1/namespaces/default/pods/two:{PORT}/proxy/")
     nobody = pair.kubectl("get", "--raw", f"/api/v1/namespaces/default/pods/two:{PORT + 1}/proxy/")

@@ -48,18 +48,28 @@ def test_there_is_one_resource_for_each_version_that_is_served():
     assert made[0].schema_name == "test.home.v1.Lamp"
 
 
+def same_color(_new, _old):
+    return ()
+
+
 def test_the_author_of_a_kind_adds_what_a_definition_cannot_say():
     finer = {"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/x"}}}
     own = Resource(
-        group="home.test", version="v1", kind="Lamp", plural="lamps", schema_name="x", schema=finer, mutable=("color",)
+        group="home.test",
+        version="v1",
+        kind="Lamp",
+        plural="lamps",
+        schema_name="x",
+        schema=finer,
+        check_change=same_color,
     )
     kept = stored()
     known = {("home.test", "Lamp"): ShippedKind(resource=own, definition=kept)}
     (same,) = resources_of(kept, known)
     (other,) = resources_of(stored(versions=[version(additionalPrinterColumns=[])]), known)
 
-    assert (same.schema, same.mutable, same.is_structural) == (finer, ("color",), False)
-    assert (other.schema["properties"]["spec"], other.mutable, other.is_structural) == (SPEC, ("color",), True)
+    assert (same.schema, same.check_change, same.is_structural) == (finer, same_color, False)
+    assert (other.schema["properties"]["spec"], other.check_change, other.is_structural) == (SPEC, same_color, True)
 
 
 def test_defaults_are_not_shared_between_objects():
@@ -209,5 +219,5 @@ def test_rules_that_are_not_run_are_named_by_version():
     rule = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
     both = [version("v1"), version("v2", storage=False, schema={"openAPIV3Schema": rule})]
 
-    (said,) = unenforced(definition(versions=both))
+    (said,) = unenforced(definition(versions=both), None)
     assert said.startswith("spec.versions[1].")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.model.interactive import is_front, proxy_path
+from paceline.model.interactive import is_front, page_path, proxy_path
 
 BOARD = "/t9k/tensorboards/projects/ns/name/curves"
 BY_PROXY = "/api/v1/namespaces/ns/services/tb-curves:http/proxy"
@@ -14,7 +14,7 @@ WAYS = {
         "/t9k/notebooks/projects/ns/name/x",
         ("/api/v1/namespaces/ns/services/nb-x:http/proxy/t9k/notebooks/projects/ns/name/x", ""),
     ),
-    "a kind that is none": ("/t9k/explorers/projects/ns/name/x/", None),
+    "a kind that is none": ("/t9k/rstudios/projects/ns/name/x/", None),
     "something before it": (f"/x{BOARD}/", None),
     "a name of several parts": ("/t9k/tensorboards/projects/a/b/name/x/", None),
     "the API": ("/api/v1/pods", None),
@@ -24,6 +24,13 @@ WAYS = {
 @pytest.mark.parametrize(("path", "way"), WAYS.values(), ids=WAYS)
 def test_the_way_to(path, way):
     assert proxy_path(path) == way
+
+
+@pytest.mark.parametrize("page", [f"{BOARD}/", f"{BOARD}/a/b", "/t9k/notebooks/projects/ns/name/x/lab"])
+def test_both_forms_of_a_url_mean_one_page(page):
+    way = proxy_path(page)
+    assert way is not None
+    assert page_path(way[0]) == page_path(page) == page
 
 
 FRONTS = {"/": True, "": True, "/lab": True, "/api/status": False, "/data/runs": False, "/lab/api/settings": False}

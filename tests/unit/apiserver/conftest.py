@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
-from paceline.apimachinery.field_errors import not_found
+from paceline.apimachinery.field_errors import changes, invalid, not_found
 from paceline.apimachinery.scheme import Column, Resource, Scheme
 from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import make_app
@@ -23,6 +23,11 @@ def widget_faults(obj, lookup):
     name = obj["spec"].get("config")
     known = lookup("configmaps", obj["metadata"]["namespace"])
     return () if name is None or name in known else (not_found("spec.config", name),)
+
+
+def widget_changes(new, old):
+    hint = "field is immutable; only spec.paused may change"
+    return tuple(invalid(path, value, hint) for path, value in changes(old["spec"], new["spec"], ("paused",)))
 
 
 WIDGET = Resource(
@@ -67,7 +72,7 @@ WIDGET = Resource(
     },
     columns=(Column(name="Phase", path=".status.phase"), Column(name="Size", path=".spec.size", type="integer")),
     check=widget_faults,
-    mutable=("paused",),
+    check_change=widget_changes,
 )
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from paceline.cli.output.follow import TrainingProgress, fine_bar, is_worth_a_line, latest, plain_bar
+from paceline.cli.output.follow import fine_bar, is_worth_a_line, plain_bar
+from paceline.presentation.progress import TrainingProgress, latest
 
 
 def epoch(done, total=12):

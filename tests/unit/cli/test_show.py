@@ -13,9 +13,9 @@ from paceline.cli.output import formats
 from paceline.cli.output.console import ODD
 from paceline.cli.output.describe import events_table, replicas_table, summary_rows
 from paceline.model.gang import ReplicaId
-from paceline.sdk.job import in_order
-from paceline.sdk.job_summary import status_of
-from paceline.sdk.replica_pods import ReplicaPod
+from paceline.presentation.events import in_order
+from paceline.presentation.job_summary import status_of
+from paceline.presentation.replica_pods import ReplicaPod
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -132,6 +132,14 @@ def test_facts_of_a_job_leave_out_what_is_not_there():
     assert facts["Replicas"] == "1 of 2 (1 running, 1 pending)"
     assert facts["Created"] == "2030-01-01 11:59:00 UTC (60s ago)"
     assert facts["Ended"] == facts["Attempt"] == ""
+
+
+def test_facts_of_a_job_say_who_asked_for_it():
+    asked = job()
+    asked["metadata"]["annotations"] = {"paceline.dev/asked-by": "ada"}
+
+    assert dict(summary_rows(asked, status_of(asked), NOON))["Asked by"] == "ada"
+    assert dict(summary_rows(job(), status_of(job()), NOON))["Asked by"] == ""
 
 
 def test_facts_of_a_job_name_its_tensorboard():

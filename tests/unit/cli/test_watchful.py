@@ -7,9 +7,9 @@ import pytest
 from paceline.cli.output.console import TextOutput
 from paceline.cli.output.follow import CLEAR, FollowView, Screen, prefixed
 from paceline.model.gang import ReplicaId
+from paceline.presentation.replica_pods import ReplicaPod
 from paceline.sdk.follow import JobChanged, JobEnded, Logged, PodsChanged, Tick
 from paceline.sdk.logs.sources import Lost
-from paceline.sdk.replica_pods import ReplicaPod
 
 
 class Clock:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from paceline.apimachinery.metrics import MetricRegistry
 from paceline.client.workqueue import WorkQueue, run
 from paceline.errors import Conflict, NotFound, ServiceUnavailable
 
@@ -231,3 +232,29 @@ def test_no_timer_outlives_its_workers(hurry, chance):
         return len(queue)
 
     assert hurry(main()) == 0
+
+
+def test_a_queue_counts_what_it_was_given_and_how_that_ended(hurry, chance):
+    queue = WorkQueue(chance, name="jobs")
+
+    async def reconcile(key):
+        await asyncio.sleep(2)
+        if key == "stale":
+            queue.stop()
+            raise Conflict("somebody was faster")
+
+    async def main():
+        for key in ("fine", "stale", "fine"):
+            queue.add(key)
+        await settle(queue, reconcile, seconds=3.5, workers=1)
+
+    hurry(main())
+    registry = MetricRegistry()
+    registry.put("queue", queue.metrics)
+    lines = registry.write().decode().splitlines()
+    assert 'workqueue_adds_total{name="jobs"} 2' in lines
+    assert 'paceline_reconcile_total{name="jobs",result="success"} 1' in lines
+    assert 'workqueue_depth{name="jobs"} 0' in lines
+    # The second key waited for the first one, which took two seconds.
+    assert 'workqueue_queue_duration_seconds_sum{name="jobs"} 2' in lines
+    assert 'workqueue_work_duration_seconds_bucket{name="jobs",le="1"} 0' in lines

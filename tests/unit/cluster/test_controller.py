@@ -8,7 +8,7 @@ from tests.contract.subjects import our_app
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.rest_config import Access
-from paceline.cluster.external_controllers import TOKEN_SECONDS, Choice, check, find_access, pod_token
+from paceline.cluster.external_controllers import TOKEN_SECONDS, Choice, check, find_access, pod_token, version_problem
 from paceline.errors import HostError
 from paceline.testing.sim.effects import SimClock
 
@@ -31,8 +31,8 @@ def test_a_token_that_is_replaced_is_read_again_in_time():
 def test_a_lease_lies_where_its_controller_works():
     access = Access(server="https://nowhere")
     assert Choice(access=access).lease == ("paceline-system", "paceline-controller")
-    assert Choice(access=access, namespace="team").lease == ("team", "paceline-controller")
-    assert Choice(access=access, namespace="team", lease_namespace="ops").lease == ("ops", "paceline-controller")
+    assert Choice(access=access, namespaces=("team", "other")).lease == ("team", "paceline-controller")
+    assert Choice(access=access, namespaces=("team",), lease_namespace="ops").lease == ("ops", "paceline-controller")
 
 
 def test_a_kubeconfig_that_is_named_is_the_one_that_is_used(tmp_path):
@@ -52,3 +52,30 @@ async def test_an_embedded_cluster_is_not_looked_after_twice():
     async with our_app(gate) as app, LocalCluster(app, token="secret") as cluster:
         with pytest.raises(HostError, match="its controllers run already"):
             await check(cluster, Choice(access=Access(server="https://here")))
+
+
+@pytest.mark.parametrize(
+    ("version", "is_refused"),
+    [
+        ("v1.28.15", True),
+        ("v1.9.0", True),
+        ("v1.29.0", False),
+        ("v1.34.4-eks-1", False),
+        ("v2.0.0", False),
+        ("", False),
+    ],
+)
+def test_a_server_that_is_too_old_is_refused(version, is_refused):
+    assert bool(version_problem(version)) is is_refused
+
+
+async def test_the_sentence_names_the_version_and_what_to_do():
+    class Old:
+        """A server of which only the version matters."""
+
+        async def stream(self, path, _query):
+            assert path == "/version"
+            yield b'{"gitVersion": "v1.28.3"}'
+
+    with pytest.raises(HostError, match=r"https://old is Kubernetes v1\.28\.3: Paceline needs 1\.29 or newer"):
+        await check(Old(), Choice(access=Access(server="https://old")))

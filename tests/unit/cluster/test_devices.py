@@ -10,8 +10,10 @@ import pytest
 
 from paceline.cluster.config import configured_devices, device_row
 from paceline.errors import Invalid
+from paceline.host.gpu_stats import GPUMeter
 from paceline.host.resources import find_device_pools
 from paceline.node.host_info import Device, DevicePool
+from paceline.node.usage.recorder import GPUUsage
 from paceline.settings import Settings
 
 # As much of the library as counting takes: two GPUs, the second of which does not answer when `broken` is set.
@@ -24,6 +26,9 @@ int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = &handles[index]; return index == BROKEN; }
 int nvmlDeviceGetUUID(long *handle, char *text, unsigned size) { snprintf(text, size, "GPU-%ld", *handle); return 0; }
+int nvmlDeviceGetUtilizationRates(long *handle, unsigned *rates) { rates[0] = 40 + *handle; rates[1] = 7; return 0; }
+int nvmlDeviceGetMemoryInfo(long *handle, unsigned long long *bytes) {
+  bytes[0] = 99; bytes[1] = 79; bytes[2] = 20 + *handle; return 0; }
 int nvmlDeviceGetMinorNumber(long *handle, unsigned *minor) { *minor = 4000 + *handle; return 0; }
 """
 
@@ -82,6 +87,18 @@ def test_what_is_declared_stands_instead_of_what_is_found(nvml):
     (gpus,) = find_device_pools((("nvidia.com/gpu", "1"),), load=nvml())
 
     assert gpus.devices == (Device(number=0),)
+
+
+@pytest.mark.slow
+def test_the_library_says_how_busy_gpus_are_and_how_full(nvml):
+    meter = GPUMeter(load=nvml(broken=0))
+
+    assert meter.measure() == {"GPU-1": GPUUsage(busy=0.41, memory_bytes=21)}
+    assert GPUMeter(load=nvml(init=9)).measure() == {}
+
+
+def test_without_the_library_no_gpu_is_measured():
+    assert GPUMeter(load=absent).measure() == {}
 
 
 def test_a_number_declares_that_many():

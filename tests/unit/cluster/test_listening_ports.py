@@ -2,7 +2,7 @@
 
 import socket
 
-from paceline.host.asgi_server import listening_ports
+from paceline.host.listening_sockets import listening_ports
 
 
 def test_a_port_is_in_use_while_somebody_listens_on_it():

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -53,6 +55,31 @@ def test_what_a_killed_holder_left_is_not_believed_before_the_next_has_written_e
         fcntl.flock(file, fcntl.LOCK_EX)
         assert holder(path) == -1
         assert not is_ready(path)
+
+
+# Freeing its memory takes a killed process a while, and it holds the lock until then.
+LARGE_HOLDER = """
+import sys, time
+from pathlib import Path
+from paceline.host.lockfile import lock_file, mark_ready
+path = Path(sys.argv[1])
+memory = b"x" * (400 << 20)
+with lock_file(path):
+    mark_ready(path)
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_holder_that_was_killed_is_not_ready_although_it_still_holds_the_lock(tmp_path):
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", LARGE_HOLDER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert is_ready(path)
+        process.kill()
+        assert not is_ready(path)
+    assert holder(path) is None
 
 
 def test_whoever_looks_for_longer_than_an_instant_does_not_keep_a_holder_out(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from paceline.cluster.supervisor import MOST_PAUSE_SECONDS, Exit, pause_after
 def test_pauses_grow_to_a_bound():
     pauses = [pause_after(failures) for failures in range(50)]
 
-    assert pauses[:3] == [0.1, 0.1, 0.1]
+    assert pauses[:3] == [0.0, 0.0, 0.1]
     assert pauses == sorted(pauses)
     assert pauses[-1] == MOST_PAUSE_SECONDS
     # A few crashes in a row are over soon, and a loop of them is no load.

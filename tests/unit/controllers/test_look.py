@@ -1,12 +1,21 @@
 """What a pod's status tells of its stages, and an errand's of its outcome."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from paceline.controllers.job.snapshot import LogsRead, Reading, auxiliary_pod_snapshot, look, pod_snapshot
+from paceline.controllers.job.snapshot import (
+    LogsRead,
+    Reading,
+    auxiliary_pod_snapshot,
+    has_gang_scheduler,
+    look,
+    pod_snapshot,
+)
 from paceline.errors import BadRequest
 from paceline.model import well_known_labels
 from paceline.plan.job.snapshot import PodPhase
-from tests.unit.kinds.manifests import generic
+from tests.unit.kinds.manifests import gang_of, generic, replica, template
 
 OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
 CLONE = {"name": "paceline-clone", "image": "i"}
@@ -79,12 +88,12 @@ def test_an_errand_that_never_ran_says_why():
     assert auxiliary_pod_snapshot(errand(reason="Evicted", message="no room")).message == "no room"
 
 
-def test_other_pods_and_pods_that_go_are_no_errands():
+def test_other_pods_are_no_auxiliary_pods_and_those_that_are_deleted_have_an_end():
     going = errand()
     going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
 
     assert auxiliary_pod_snapshot(pod()) is None
-    assert auxiliary_pod_snapshot(going) is None
+    assert auxiliary_pod_snapshot(going).ends_at == datetime(2030, 1, 1, tzinfo=UTC)
     assert pod_snapshot(errand()) is None
 
 
@@ -118,3 +127,20 @@ def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
 def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug):
     with pytest.raises(type(bug)):
         looked()
+
+
+SCHEDULED = {
+    "Kubernetes' own": ({}, {}, False),
+    "Kueue": ({"kueue.x-k8s.io/queue-name": "team"}, {}, True),
+    "another scheduler": ({}, {"schedulerName": "volcano"}, True),
+    "Kubernetes' own by name": ({}, {"schedulerName": "default-scheduler"}, False),
+}
+
+
+@pytest.mark.parametrize(("labels", "spec", "is_gang"), SCHEDULED.values(), ids=SCHEDULED)
+def test_x13_a_job_may_name_who_starts_all_its_pods_or_none(labels, spec, is_gang):
+    pod_template = {"spec": {**template()["spec"], **spec}}
+    job = generic(replica(template=pod_template))
+    job["metadata"]["labels"] = labels
+
+    assert has_gang_scheduler(job, gang_of(job)) is is_gang

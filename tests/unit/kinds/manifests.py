@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 from paceline.kinds import registry
-from paceline.model.gang import ReplicaId
+from paceline.model.gang import JobProgress, PodTools, ReplicaId
 
 UID = "11111111-2222-3333-4444-555555555555"
 PORTS = {"master": 29500}
@@ -85,7 +85,8 @@ def job(kind, name, spec):
 
 def gang_of(obj, *, ports=None, **more):
     """The gang of a faultless job, with the usual ports, unless others are handed out."""
-    return registry.expand(obj, ports or registry.ports_of(obj), **more)[1]
+    tools = more.pop("tools", PodTools())
+    return registry.expand(obj, ports or registry.ports_of(obj), progress=JobProgress(**more), tools=tools)[1]
 
 
 def container_of(obj, place="worker-0", **more):

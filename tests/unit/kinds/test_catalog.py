@@ -101,7 +101,7 @@ def test_the_longest_name_leaves_room_for_every_pod_and_attempt():
 def test_a_bad_name_and_a_bad_spec_are_named_together():
     assert [fault.path for fault in registry.faults(pytorch(name="My_Job", zz=1))] == ["spec.zz", "metadata.name"]
     assert [fault.path for fault in registry.faults(pytorch(replica(), replica(), name="My_Job"))] == [
-        "spec.replicaSpecs[1].type",
+        "spec.replicaSpecs[1]",
         "metadata.name",
     ]
 
@@ -122,7 +122,7 @@ def checked(job, *claims):
         asked.append((plural, namespace))
         return claims
 
-    return said(resource.check(job, lookup)), asked
+    return said(resource.check(job, lookup) or registry.claim_faults(job, lookup)), asked
 
 
 def test_a_claim_that_is_there_is_fine():
@@ -145,6 +145,17 @@ def test_a_missing_claim_is_named(claims, hint):
 
     path = "spec.replicaSpecs[0].template.spec.volumes[0].persistentVolumeClaim.claimName"
     assert faults == [f"{path}: 'digits' is not allowed; {hint}"]
+
+
+def test_a_server_accepts_a_missing_claim_with_a_warning():
+    job = pytorch(replica(template=template(volumes=[DATA])))
+    (resource,) = [each for each in registry.resources() if each.kind == job["kind"]]
+
+    assert resource.check(job, lambda _plural, _namespace: ()) == ()
+    (warning,) = resource.warn(job, lambda _plural, _namespace: ())
+    assert warning.endswith("create it first; it waits until the claim exists")
+    assert resource.warn(job, lambda _plural, _namespace: ("digits",)) == ()
+    assert resource.warn(job, None) == ()
 
 
 def test_a_job_without_claims_asks_nobody():
@@ -176,6 +187,10 @@ def test_a_served_kind_is_whole(resource):
     assert resource.has_status
     opened = [] if is_job else ["URL", "Address"] if resource.kind == "TensorBoard" else ["URL"]
     assert [column.name for column in resource.columns if not column.priority] == ["Phase", *opened, "Age"]
-    assert not is_job or "runMode.pause.enabled" in resource.mutable
+    assert (
+        not is_job
+        or "runMode.pause.enabled"
+        in registry.kind_of({"apiVersion": registry.API_VERSION, "kind": resource.kind}).mutable
+    )
     prefix = "dev.tensorstack.batch" if is_job else "dev.tensorstack"
     assert resource.schema_name == f"{prefix}.v1beta1.{resource.kind}"

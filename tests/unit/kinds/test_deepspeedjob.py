@@ -139,13 +139,13 @@ def test_the_training_container_is_called_worker_or_is_the_first():
 def test_after_a_pause_the_first_worker_runs_something_else_and_can_be_reached_as_before():
     """Whatever starts the training starts it in the first worker too."""
     job = deepspeed(runMode={"pause": {"resumeSpecs": [{"type": "worker", "command": ["again"], "args": ["now"]}]}})
-    first = container_of(job, is_resumed=True)
+    first = container_of(job, resumes=1)
 
     assert first["command"][:2] == ["sh", "-c"]
     assert first["command"][2].startswith(f"{' '.join(SERVE)} & ")
     assert (first["command"][3:], first["args"]) == (["again"], ["now"])
-    assert container_of(job, "worker-1", is_resumed=True)["command"] == SERVE_1
-    assert "args" not in container_of(job, "worker-1", is_resumed=True)
+    assert container_of(job, "worker-1", resumes=1)["command"] == SERVE_1
+    assert "args" not in container_of(job, "worker-1", resumes=1)
 
 
 def test_after_a_pause_what_runs_first_may_be_left_out_of_every_worker():
@@ -154,9 +154,9 @@ def test_after_a_pause_what_runs_first_may_be_left_out_of_every_worker():
     mode = {"pause": {"resumeSpecs": [{"type": "worker", "skipInitContainer": True}]}}
     job = deepspeed(worker={"template": written}, runMode=mode)
 
-    for member in gang_of(job, is_resumed=True).members:
+    for member in gang_of(job, resumes=1).members:
         assert "initContainers" not in member.template["spec"]
-    assert container_of(job, is_resumed=True)["command"] == container_of(job)["command"]
+    assert container_of(job, resumes=1)["command"] == container_of(job)["command"]
 
 
 def test_an_empty_command_of_ones_own_is_none():

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from paceline.kinds import registry
-from paceline.kinds.pod_injection import FIND_REQUIREMENTS
-from paceline.model.gang import ReplicaId
+from paceline.kinds.pod_injection import CONFINED, FIND_REQUIREMENTS, LIMITS, REQUESTS
+from paceline.model.gang import PodTools, ReplicaId
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,
@@ -194,6 +194,33 @@ def test_a_full_commit_need_not_be_looked_up():
     assert (gang.resolve, gang.commit) == (None, COMMIT)
 
 
+def test_our_own_containers_have_the_image_that_the_controller_was_given():
+    """And the pods that have such a container, its pull secrets, beside those of their author."""
+    tools = PodTools(image="registry.example/paceline:1", pull_policy="Always", pull_secrets=("mirror", "theirs"))
+    template_of_author = template()
+    template_of_author["spec"]["imagePullSecrets"] = [{"name": "theirs"}]
+    job = generic(
+        replica(template=template_of_author), **git(), output={"bucket": BUCKET, "staging": {"medium": "Claim"}}
+    )
+    resolved = gang_of(job, tools=tools).resolve["spec"]
+    member = gang_of(job, commit=COMMIT, tools=tools).members[0]
+    pods = (resolved, member.template["spec"], member.keeping.flush["spec"])
+
+    for pod in pods:
+        assert pod["imagePullSecrets"] == [{"name": "theirs"}, {"name": "mirror"}]
+    containers = [container for pod in pods for container in (*pod.get("initContainers", ()), *pod["containers"])]
+    ours = [container for container in containers if container["command"][:3] == ["python", "-m", "paceline.podtools"]]
+    assert len(ours) == 5
+    for container in ours:
+        assert (container["image"], container["imagePullPolicy"]) == (tools.image, "Always")
+
+
+def test_pods_without_a_container_of_ours_keep_their_pull_secrets():
+    job = generic(hyperparameters={"values": {"lr": 0.1}})
+
+    assert "imagePullSecrets" not in gang_of(job, tools=PodTools(pull_secrets=("mirror",))).members[0].template["spec"]
+
+
 def test_only_our_own_containers_see_the_secrets():
     job = generic(**git(secret="reader"), output={"bucket": BUCKET}, input={"bucket": BUCKET})
     spec = gang_of(job, commit=COMMIT).members[0].template["spec"]
@@ -292,6 +319,54 @@ def test_folders_and_claims_are_shown_as_they_are_and_results_keep_apart():
     assert spec["initContainers"] == []
 
 
+def claims_and_mounts(job):
+    """Return the volumes of claims of a pod, and its mounts by path as (volume, subPath, is read-only)."""
+    spec = gang_of(job).members[1].template["spec"]
+    claims = {
+        volume["name"]: volume["persistentVolumeClaim"]
+        for volume in spec["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
+    mounts = {
+        mount["mountPath"]: (mount["name"], mount.get("subPath", ""), mount.get("readOnly", False))
+        for container in spec["containers"]
+        for mount in container["volumeMounts"]
+    }
+    return claims, mounts
+
+
+def test_a_claim_with_input_and_output_is_one_volume_since_a_kubelet_mounts_no_claim_twice():
+    claims, mounts = claims_and_mounts(generic(input={"claim": "data", "path": "a"}, output={"claim": "data"}))
+
+    assert claims == {"paceline-input": {"claimName": "data"}}
+    assert mounts["/input"] == ("paceline-input", "a", True)
+    assert mounts["/output"] == ("paceline-input", "demo/worker-1", False)
+
+
+def test_a_claim_that_the_authors_template_mounts_is_not_mounted_by_a_second_volume():
+    volume = {"name": "mine", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}}
+    pod = template(volumes=[volume], volumeMounts=[{"name": "mine", "mountPath": "/mine"}])
+    data = {"claim": "data"}
+    job = generic(replica(template=pod), source={**GIT, "cache": "data"}, input=data, output=data)
+    claims, mounts = claims_and_mounts(job)
+    init_containers = gang_of(job, commit=COMMIT).members[0].template["spec"]["initContainers"]
+
+    assert claims == {"mine": {"claimName": "data"}}
+    assert mounts["/mine"] == ("mine", "", True), "its volume was read-only, so its mount is"
+    assert mounts["/output"] == ("mine", "demo/worker-1", False)
+    assert {mount["name"] for mount in init_containers[0]["volumeMounts"]} >= {"mine"}
+
+
+def test_an_author_who_names_a_claim_twice_gets_one_volume_that_is_read_only_only_if_both_are():
+    names = ("first", "second")
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": "data", "readOnly": True}} for name in names]
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    claims, mounted = claims_and_mounts(generic(replica(template=template(volumes=volumes, volumeMounts=mounts))))
+
+    assert claims == {"first": {"claimName": "data", "readOnly": True}}
+    assert mounted == {"/first": ("first", "", True), "/second": ("first", "", True)}
+
+
 def test_a_bucket_has_a_claim_of_its_own_for_each_member_unless_there_are_none_to_be_had():
     usual = gang_of(generic(output={"bucket": BUCKET, "staging": {"size": "3Gi", "storageClassName": "fast"}}))
     without = gang_of(generic(output={"bucket": BUCKET, "staging": {"medium": "Pod"}}))
@@ -331,10 +406,43 @@ def test_a_sidecar_has_time_for_its_last_copy():
 def test_our_containers_are_of_the_same_user_as_the_command():
     job = generic(replica(template=template(securityContext={"runAsUser": 1000, "privileged": True})), **git())
 
-    assert inits(job, commit=COMMIT)["paceline-clone"]["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "runAsUser": 1000,
-    }
+    assert inits(job, commit=COMMIT)["paceline-clone"]["securityContext"] == {**CONFINED, "runAsUser": 1000}
+
+
+def our_containers(job):
+    """Return all containers that we add to the pods of a job, and those of its auxiliary pods, by name."""
+    member = gang_of(job, commit=COMMIT).members[0]
+    auxiliary = (gang_of(job).resolve, member.keeping.flush)
+    steps = {name: step for name, step in inits(job, commit=COMMIT).items() if name.startswith("paceline-")}
+    return {**steps, **{each["name"]: each for pod in auxiliary for each in pod["spec"]["containers"]}}
+
+
+def test_our_containers_pass_the_policy_restricted_if_the_authors_do():
+    nonroot = {"runAsNonRoot": True, **CONFINED}
+    pod = template(securityContext=nonroot)
+    ours = our_containers(generic(replica(template=pod), **git(), input={"bucket": BUCKET}, output={"bucket": BUCKET}))
+
+    steps = {f"paceline-{step}" for step in ("clone", "install", "input", "restore", "output")}
+    assert set(ours) == {"resolve", "flush", *steps}
+    assert all(container["securityContext"] == nonroot for container in ours.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "limits", "requests"),
+    [
+        ({}, LIMITS, REQUESTS),
+        ({"limits": {"cpu": "10m", "memory": "8Gi"}}, {"cpu": "10m", "memory": "8Gi"}, {**REQUESTS, "cpu": "10m"}),
+    ],
+)
+def test_our_containers_have_requests_and_limits_so_that_a_quota_accepts_them(given, limits, requests):
+    pod = template(resources={**given, "requests": {}})
+    ours = our_containers(generic(replica(template=pod), **git(), output={"bucket": BUCKET}))
+    beside = ours.pop("paceline-output")["resources"]
+
+    assert all(container["resources"] == {"limits": limits, "requests": requests} for container in ours.values())
+    assert beside == {"limits": LIMITS, "requests": REQUESTS}, (
+        "it runs beside the command, and does not double its limits"
+    )
 
 
 def test_code_may_write_to_output_although_nothing_keeps_it():

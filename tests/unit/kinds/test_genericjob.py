@@ -119,7 +119,7 @@ def test_an_empty_command_is_the_usual_one_in_debug_mode_and_after_a_pause():
     paused = generic(runMode={"pause": {"resumeSpecs": specs}})
 
     assert container_of(job)["command"] == ["sleep", "inf"]
-    assert container_of(paused, is_resumed=True)["command"] == ["python"]
+    assert container_of(paused, resumes=1)["command"] == ["python"]
 
 
 def test_debug_mode_and_resume_work_here_too():
@@ -127,7 +127,7 @@ def test_debug_mode_and_resume_work_here_too():
     plain = generic(runMode={"pause": {"resumeSpecs": [{"type": "worker", "args": ["$(rank)"]}]}})
 
     assert container_of(job)["command"] == ["sleep", "inf"]
-    assert container_of(plain, "worker-1", is_resumed=True)["args"] == ["1"]
+    assert container_of(plain, "worker-1", resumes=1)["args"] == ["1"]
 
 
 ARGS = "spec.replicaSpecs[0].template.spec.containers[0].args[0]"

@@ -182,8 +182,8 @@ def test_after_a_pause_only_the_launcher_runs_something_else():
     job = mpi(runMode={"pause": {"resumeSpecs": entries}})
 
     # It finds what stands in for ssh, as mpirun did.
-    assert container_of(job, "launcher-0", is_resumed=True)["command"] == [*STAND_INS, "again"]
-    assert container_of(job, is_resumed=True) == container_of(job)
+    assert container_of(job, "launcher-0", resumes=1)["command"] == [*STAND_INS, "again"]
+    assert container_of(job, resumes=1) == container_of(job)
 
 
 FAULTS = {
@@ -231,7 +231,7 @@ FAULTS = {
     ),
     "the same type twice": (
         mpi(trainer("worker"), trainer("worker")),
-        "spec.replicaSpecs[1].type: 'worker' is not allowed; must be unique",
+        "spec.replicaSpecs[1]: {'type': 'worker'} is not allowed; must be unique",
     ),
 }
 

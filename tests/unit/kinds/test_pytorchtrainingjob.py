@@ -247,21 +247,21 @@ def test_after_a_pause_the_resume_command_runs():
     job = pytorch(replica(template=written), runMode={"pause": {"resumeSpecs": [entry]}})
 
     assert container_of(job)["args"] == ["train.py"]
-    assert container_of(job, is_resumed=True)["args"] == ["train.py", "--resume"]
-    assert container_of(job, is_resumed=True)["command"] == ["python"]
-    assert "initContainers" not in gang_of(job, is_resumed=True).members[0].template["spec"]
+    assert container_of(job, resumes=1)["args"] == ["train.py", "--resume"]
+    assert container_of(job, resumes=1)["command"] == ["python"]
+    assert "initContainers" not in gang_of(job, resumes=1).members[0].template["spec"]
 
 
 def test_after_a_pause_a_type_without_entry_runs_as_before():
     job = pytorch(runMode={"pause": {"resumeSpecs": [{"type": "worker"}]}})
 
-    assert container_of(job, is_resumed=True) == container_of(job)
-    assert container_of(pytorch(), is_resumed=True) == container_of(pytorch())
+    assert container_of(job, resumes=1) == container_of(job)
+    assert container_of(pytorch(), resumes=1) == container_of(pytorch())
 
 
 def test_the_manifest_is_not_changed():
     job, same = pytorch(**TORCHRUN), pytorch(**TORCHRUN)
-    gang_of(job, is_resumed=True)
+    gang_of(job, resumes=1)
 
     assert job == same
 
@@ -272,7 +272,7 @@ FAULTS = {
         "spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1",
     ),
     "no replica types": (pytorch() | {"spec": {"replicaSpecs": []}}, "spec.replicaSpecs: [] is not allowed"),
-    "the same type twice": (pytorch(replica(), replica()), "spec.replicaSpecs[1].type: 'worker' is not allowed"),
+    "the same type twice": (pytorch(replica(), replica()), "spec.replicaSpecs[1]: {'type': 'worker'} is not allowed"),
     "a type that cannot be in a name": (
         pytorch(replica("Worker_1")),
         "spec.replicaSpecs[0].type: 'Worker_1' is not allowed; use lower-case letters",

@@ -124,7 +124,7 @@ def test_debug_mode_leaves_other_containers_alone():
 def test_after_a_pause_the_resume_command_runs():
     job = tensorflow(runMode={"pause": {"resumeSpecs": [{"type": "worker", "args": ["train.py", "--resume"]}]}})
 
-    assert container_of(job, is_resumed=True)["args"] == ["train.py", "--resume"]
+    assert container_of(job, resumes=1)["args"] == ["train.py", "--resume"]
 
 
 FAULTS = {

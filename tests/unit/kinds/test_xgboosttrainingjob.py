@@ -54,7 +54,7 @@ def test_the_master_decides_and_one_lost_worker_is_a_lost_try():
 def test_debug_and_resume_change_the_training_container():
     assert container_of(xgboost(runMode={"debug": {"enabled": True}}), "master-0")["command"] == ["sleep", "inf"]
     job = xgboost(runMode={"pause": {"resumeSpecs": [{"type": "worker", "command": ["again"]}]}})
-    assert container_of(job, "worker-0", is_resumed=True)["command"] == ["again"]
+    assert container_of(job, "worker-0", resumes=1)["command"] == ["again"]
 
 
 FAULTS = {

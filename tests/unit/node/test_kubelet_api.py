@@ -13,6 +13,7 @@ from paceline.node.runtime import shim
 from paceline.node.server.api import Kubelet
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import StreamingServer
+from paceline.node.usage.series import SeriesServer
 from paceline.testing.sim.effects import SimBlocking, sim_world
 from tests.unit.node.pods import HOST, UID, container, pod
 
@@ -39,13 +40,21 @@ def kubelet_over(sim, pods, **machine):
     """An API over these pods, with the hands and eyes that a test gives it."""
     world = sim.world()
     shared = {"world": world, "folders": FOLDERS, "pods": pods}
+    archive = LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())
     return Kubelet(
         host=HOST,
         **shared,
         streaming=StreamingServer(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
         proxy=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
-        stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
-        archived=ArchivedLogs(archive=LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())),
+        stats=Stats(
+            **shared,
+            host=HOST,
+            measure=machine.get("measure"),
+            blocking=SimBlocking(),
+            record=machine.get("record"),
+        ),
+        archived=ArchivedLogs(archive=archive),
+        series=SeriesServer(clock=world.clock, host=HOST, archive=archive, pods=pods, blocking=SimBlocking()),
     )
 
 

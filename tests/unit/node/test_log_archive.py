@@ -75,7 +75,7 @@ def test_a_pods_log_is_kept_and_its_volumes_are_not():
     assert log_of(history, "p") == b"hello\n"
     assert history.world.files.names(FOLDERS.pods) == ()
     (found,) = history.find("team", pod="p")
-    assert history.world.files.names(found.folder) == ("containers", "pod.json")
+    assert history.world.files.names(found.folder) == ("containers", "pod.json", "usage")
     assert found.folder == FOLDERS.history / "team" / "-" / "p.u1"
 
 

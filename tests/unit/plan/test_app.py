@@ -7,7 +7,8 @@ import pytest
 
 from paceline.model.app_status import AppPhase, AppStatus, RecordStatus
 from paceline.model.job_status import Condition, ConditionType, Failure, JobStatus, Phase
-from paceline.plan.app.decide import AppSeen, Recorded, RevisionJob, decide, metrics_in, refused
+from paceline.model.log_metrics import metrics_in
+from paceline.plan.app.decide import AppSeen, Recorded, RevisionJob, decide, refused
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MADE = RecordStatus(phase=AppPhase.RUNNING, is_made=True)

@@ -110,6 +110,18 @@ def test_a_worker_that_was_given_up_comes_back_under_a_new_name():
     assert numbers(plan.status) == {"worker-2": 1}
 
 
+def test_a_gang_that_grows_before_its_pods_exist_starts_with_one_attempt_number():
+    job = Job(3, scope=GANG)
+    job.settle()
+    job.settle(resize=2)
+    job.settle(resize=1)
+    job.turn(resize=2)
+    job.settle(resize=3)
+
+    assert len({each.attempt for each in job.world.pods if each.name in job.running()}) == 1
+    assert len(job.running()) == 3
+
+
 def test_a_worker_that_has_not_gone_yet_holds_its_successor_back_and_is_no_failure():
     job = Job(3)
     job.settle()

@@ -208,3 +208,12 @@ def test_a_pod_without_stages_is_unchanged_by_somebody_elses_errand():
 
     assert "stages" not in plan.status.tasks[0]["replicas"][0]
     assert pod(A, "Running").stages == ()
+
+
+def test_a_job_says_why_the_pod_that_uploads_its_output_does_not_run():
+    stuck = errand("Pending", reason="ErrImagePull", message="no such image")
+    plan = decide(world(("Succeeded", CUT), errands=(stuck,), **ending()), NOW)
+
+    assert (
+        "the output of worker-0 is being uploaded: pod demo-12345-flush-worker-0: no such image" in plan.status.waiting
+    )

@@ -4,8 +4,9 @@ from base64 import b64decode
 from dataclasses import replace
 
 from paceline.model.gang import Gang, Member, RemoteLaunch
-from paceline.plan.job.manifests import group_manifest, launch_manifest, pod_manifest, service_manifest
+from paceline.plan.job.manifests import launch_manifest, pod_manifest, service_manifest
 from paceline.plan.job.plan import NewPod
+from paceline.plan.queueing.pod_groups import group_manifest
 from tests.unit.plan.worlds import SITE, places
 
 OWNER = {

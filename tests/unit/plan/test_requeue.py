@@ -9,18 +9,20 @@ from paceline.controllers.job.snapshot import pod_snapshot
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
+from paceline.plan.job.snapshot import Disruption
 from paceline.plan.scheduling.preemption import MESSAGE, needs_delete, new_mark, rest_of
 from tests.unit.plan.test_room import pod as a_pod
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, numbers, obeyed, seen
 
 WHY = f"{MESSAGE} (default/urgent-worker-0)"
+MARK = Disruption(reason="PreemptionByScheduler", message=WHY)
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}
 
 
 def world(*members, marked=(0, 1), of=None, **status):
     """Members of which some give way."""
     made = seen(*members, of=of, **{**RUNNING, **status})
-    pods = (replace(each, preemption=WHY if each.place.index in marked else "") for each in made.pods)
+    pods = (replace(pod, disruption=MARK if pod.place.index in marked else None) for pod in made.pods)
     return replace(made, pods=tuple(pods))
 
 
@@ -57,7 +59,8 @@ def test_x14_a_job(members, more, deleted, attempt, attempts):
     assert (len(plan.delete), plan.create) == (deleted, ())
     assert (plan.status.attempt, numbers(plan.status)) == (attempt, attempts)
     assert (plan.status.backoff_count, plan.status.start_after, plan.status.failure) == (0, None, None)
-    assert plan.status.waiting == plan.status.preempted == WHY
+    assert plan.status.waiting == plan.status.disruption["message"] == WHY
+    assert plan.status.disruptions == 1
     (told,) = [each for each in plan.events if each.reason == "Preempted"]
     assert told.message.startswith(WHY)
 
@@ -76,7 +79,7 @@ def test_x14_it_is_pending_until_it_has_room_again_and_says_why_all_the_while():
     assert waiting.status.waiting.startswith(f"{WHY}; pod demo-12345-worker-0-r1")
     assert "0/1 nodes are available" in waiting.status.waiting
     ran = decide(seen("Running", "Running", status=waiting.status), after(9))
-    assert (ran.status.phase, ran.status.preempted, ran.status.waiting) == (Phase.RUNNING, "", "")
+    assert (ran.status.phase, ran.status.disruption, ran.status.waiting) == (Phase.RUNNING, {}, "")
     assert ran.status.backoff_count == 0
 
 
@@ -102,7 +105,7 @@ def test_x14_a_job_that_is_paused_later_tells_of_the_pause(word):
     now = world("Running", "Running")
     held = decide(replace(now, status=decide(now, NOW).status, pods=(), **{word: True}), after(1))
 
-    assert held.status.preempted == ""
+    assert held.status.disruption == {}
 
 
 def test_x14_what_an_ended_job_has_left_running_goes_too():
@@ -114,7 +117,7 @@ def test_x14_what_an_ended_job_has_left_running_goes_too():
 
 
 def test_x14_the_reason_is_on_record():
-    status = JobStatus(preempted=WHY)
+    status = JobStatus(disruption={"reason": "PreemptionByScheduler", "message": WHY}, disruptions=1)
 
     assert JobStatus.from_wire(status.to_wire()) == status
 
@@ -139,8 +142,8 @@ def test_x14_a_mark_is_read_as_kubernetes_writes_it():
         {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     ]
 
-    assert pod_snapshot(member("crew-0", mark=NOW)).preemption == WHY
-    assert pod_snapshot(evicted).preemption == ""
+    assert pod_snapshot(member("crew-0", mark=NOW)).disruption == MARK
+    assert pod_snapshot(evicted).disruption is None, "it is not being deleted: the eviction may have failed"
 
 
 def test_x14_marking_goes_on_where_it_was_stopped():

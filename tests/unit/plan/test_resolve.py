@@ -46,6 +46,24 @@ def test_the_pod_that_looks_is_waited_for(phase):
     assert (plan.create, plan.auxiliary_pods, plan.status.phase) == ((), (), Phase.PENDING)
 
 
+WAITS = {
+    "ImagePullBackOff": "Back-off pulling image",
+    "Unschedulable": "0/2 nodes are available: 2 Insufficient cpu.",
+}
+
+
+@pytest.mark.parametrize("reason", WAITS)
+def test_a_job_says_why_the_pod_that_resolves_its_revision_does_not_run(reason):
+    stuck = errand("Pending", WAITS[reason], reason=reason)
+    plan = decide(world(stuck), NOW)
+    again = decide(world(stuck, status=plan.status), after(1))
+
+    expected = f"the git revision is being resolved: pod demo-12345-resolve: {WAITS[reason]}"
+    assert plan.status.waiting == expected
+    assert [(event.reason, event.message) for event in plan.events if event.is_warning] == [(reason, expected)]
+    assert (again.events, again.status) == ((), plan.status), "it is said once, and nothing is written again"
+
+
 def test_who_looks_for_too_long_is_noticed_when_the_job_should_have_begun_and_goes():
     """Rule startingDeadlineSeconds: a pod that never ends tells nobody, so somebody must look."""
     late = replace(world(errand("Pending")), gang=replace(LOOKING, starting_deadline_seconds=30))

@@ -96,6 +96,15 @@ def test_it_says_where_it_is_opened_and_what_is_asked_for_there():
     assert desk.pod == ("curves-12345-0", "1", "Running")
 
 
+def test_where_the_api_server_does_not_serve_pages_they_are_opened_by_the_service_proxy():
+    board, desk = (decide(seen(pod(), window=window, serves_pages=False), NOW).status.url for window in (BOARD, DESK))
+
+    assert board == "/api/v1/namespaces/default/services/tb-curves:http/proxy/"
+    assert desk == (
+        "/api/v1/namespaces/default/services/nb-curves:http/proxy/t9k/notebooks/projects/default/name/curves/lab"
+    )
+
+
 def test_a_pod_that_waits_lends_it_its_reason():
     plan = decide(seen(pod("Pending", reason="Unschedulable", message="no node has room")), NOW)
 

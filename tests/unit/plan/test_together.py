@@ -6,6 +6,7 @@ import pytest
 
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
+from paceline.plan.job.snapshot import Disruption
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, attempt_of, gang, numbers, obeyed, places, seen, then
 
 A, B, C = places(3)
@@ -29,7 +30,8 @@ def all_at(attempt, size=3):
 
 
 def marked(world, *going):
-    pods = (replace(each, preemption="somebody more important") for each in world.pods if each.place in going)
+    mark = Disruption(reason="PreemptionByScheduler", message="somebody more important")
+    pods = (replace(pod, disruption=mark) for pod in world.pods if pod.place in going)
     return replace(world, pods=(*(each for each in world.pods if each.place not in going), *pods))
 
 
@@ -132,3 +134,14 @@ def test_a_job_whose_status_an_older_version_wrote_keeps_its_pods():
 
     assert (plan.create, plan.delete, numbers(plan.status)) == ((), (), {"worker-0": 2, "worker-1": 2, "worker-2": 2})
     assert made(decide(then(old, decide(replace(old, restart_request="now"), NOW), *EMPTY), after(1))) == all_at(3)
+
+
+def test_x13_a_job_that_nobody_schedules_as_a_whole_says_so_once():
+    world = replace(seen("", "", ""), starts_singly=True)
+    first = decide(world, NOW)
+    second = decide(obeyed(world, first), after(1))
+    alone = decide(replace(seen("", of=gang(1)), starts_singly=True), NOW)
+
+    assert [event.reason for event in (*first.events, *second.events)].count("StartsSingly") == 1
+    assert "StartsSingly" not in [event.reason for event in alone.events]
+    assert "StartsSingly" not in [event.reason for event in decide(seen("", "", ""), NOW).events]

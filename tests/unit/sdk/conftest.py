@@ -68,6 +68,8 @@ class Stage:
         self.history = []
         self.refused, self.deleted, self.patched = set(), [], []
         self.forbidden = set()
+        # Who the caller is; empty for a cluster that does not tell.
+        self.user = ""
         self.port = 0
         self.lock = threading.Lock()
 
@@ -153,8 +155,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         sent = self._sent()
-        name = sent["metadata"]["name"]
         path = urlsplit(self.path).path
+        if path.endswith("/selfsubjectreviews"):
+            self._review(sent)
+            return
+        name = sent["metadata"]["name"]
         with self.stage.lock:
             is_taken = (path, name) in self.stage.objects
         if is_taken:
@@ -167,6 +172,12 @@ class Handler(BaseHTTPRequestHandler):
             if "dryRun=All" not in self.path:
                 self.stage.put(path, sent)
             self._json(sent)
+
+    def _review(self, sent):
+        if not self.stage.user:
+            self._refuse(404, "NotFound", "no such resource")
+            return
+        self._json({**sent, "status": {"userInfo": {"username": self.stage.user}}})
 
     def do_DELETE(self):
         self.stage.deleted.append((self.path, self._sent()))

@@ -4,7 +4,8 @@ import pytest
 
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
-from paceline.sdk.apps.values import ValueOverrides, changed_values, read_values_file, reject_unchanged, render
+from paceline.presentation.apps.changed_values import changed_values
+from paceline.sdk.apps.values import ValueOverrides, read_values_file, reject_unchanged, render
 
 
 def file(tmp_path, text, name="values.yaml"):

@@ -178,6 +178,19 @@ def test_pause_and_resume_change_one_field(stage, session, job_object):
     assert [each["spec"]["runMode"]["pause"]["enabled"] for each in stage.patched] == [True, False]
 
 
+def test_every_action_names_the_person_where_the_cluster_knows_one(stage, session, job_object):
+    stage.user = "ada"
+    stage.put(JOBS, job_object(phase="Running"))
+    ref = session.job("digits")
+    for act in (ref.pause, ref.resume, ref.restart):
+        act()
+    copy = session.rerun(ref)
+
+    names = [change["metadata"]["annotations"]["paceline.dev/asked-by"] for change in stage.patched]
+    assert names == ["ada"] * 3
+    assert copy.read()["metadata"]["annotations"]["paceline.dev/asked-by"] == "ada"
+
+
 def test_what_has_ended_cannot_be_paused(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Failed"))
 

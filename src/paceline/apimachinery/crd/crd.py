@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from paceline.apimachinery.field_errors import duplicate, invalid
-from paceline.apimachinery.meta import Object, has_condition, is_deleting, name_of, uid_of
+from paceline.apimachinery.meta import Object, annotations_of, has_condition, is_deleting, name_of, uid_of
 from paceline.apimachinery.scheme import Column, Lookup, Resource, ScalePaths, no_defaults, no_faults
 from paceline.errors import Fault
 
@@ -16,6 +16,8 @@ GROUP, KIND, PLURAL = "apiextensions.k8s.io", "CustomResourceDefinition", "custo
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 ESTABLISHED, NAMES_ACCEPTED, TERMINATING = "Established", "NamesAccepted", "Terminating"
 MAX_REPLICAS = 2**31 - 1
+# The annotation of definitions whose rules the embedded API server checks by its own code.
+SERVERS_OWN = "paceline.dev/owner"
 
 # For old definitions without a schema: it allows everything.
 _ANY_OBJECT: Mapping[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -117,7 +119,6 @@ def _with_shipped_rules(resource: Resource, definition: Object, kind: ShippedKin
         check=shipped.check,
         check_change=shipped.check_change,
         default=shipped.default,
-        mutable=shipped.mutable,
         warn=shipped.warn,
     )
 
@@ -166,8 +167,10 @@ def _mentions(schema: Any, keyword: str) -> bool:
     return isinstance(schema, list) and any(_mentions(inner, keyword) for inner in schema)
 
 
-def unenforced(definition: Object) -> tuple[str, ...]:
+def unenforced(definition: Object, _lookup: Lookup | None) -> tuple[str, ...]:
     """Return a warning for every version with CEL rules, which are stored but not enforced."""
+    if SERVERS_OWN in annotations_of(definition):
+        return ()
     return tuple(
         f"spec.versions[{index}].schema.openAPIV3Schema: x-kubernetes-validations are stored but not enforced here"
         for index, version in enumerate(versions_of(definition))

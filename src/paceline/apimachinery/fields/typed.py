@@ -56,8 +56,11 @@ DEDUCED.values = DEDUCED
 class Types:
     """The types of a set of component schemas; each is computed once."""
 
-    def __init__(self, components: Mapping[str, Any]) -> None:
+    def __init__(self, components: Mapping[str, Any], *, has_atomic_lists: bool = False) -> None:
         self.components = components
+        # Whether lists in components are replaced as a whole: CRDs contain pod templates without their list types.
+        self._has_atomic_lists = has_atomic_lists
+        self._components_around = 0
         self._by_name: dict[str, Type] = {}
 
     def of_object(self, schema: Schema) -> Type:
@@ -79,7 +82,10 @@ class Types:
             # Registered before it is filled, so that a recursive schema finds it.
             self._by_name[name] = new_type = Type()
             if name != QUANTITY:
+                is_counted = name != META
+                self._components_around += is_counted
                 self._fill(new_type, self.components.get(name, {}))
+                self._components_around -= is_counted
         named_type = self._by_name[name]
         if schema.get("x-kubernetes-map-type") == "atomic" and named_type.structure is Structure.MAP:
             return Type(json="object")
@@ -115,6 +121,8 @@ class Types:
             target.values = DEDUCED
 
     def _fill_list(self, target: Type, schema: Schema) -> None:
+        if self._has_atomic_lists and self._components_around:
+            return
         relation = schema.get("x-kubernetes-list-type")
         keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         if relation is None and "merge" in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):

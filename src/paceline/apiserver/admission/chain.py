@@ -8,7 +8,6 @@ from paceline.apimachinery.builtin.go_json import complete
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.crd import crd
 from paceline.apimachinery.crd.crd import scale_faults
-from paceline.apimachinery.field_errors import changes
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.name_validation import (
     annotations_faults,
@@ -74,10 +73,9 @@ class Admission:
             errors.extend(scale_faults(obj, resource.scale))
         if not schema_errors:
             # Rules between fields require that every field has the type that the schema says.
-            errors.extend(resource.check(obj, self._names))
+            errors.extend(resource.check(obj, self.names))
             errors.extend(self._definition_faults(resource, obj) if not errors else ())
             if old is not None:
-                errors.extend(_change_faults(resource, obj, old))
                 errors.extend(resource.check_change(obj, old))
         self._refuse(resource, obj, errors)
         if struct:
@@ -106,7 +104,8 @@ class Admission:
             unique = {(fault.path, type(fault.value), str(fault.value), fault.hint): fault for fault in errors}
             raise invalid(resource.kind, name_of(obj), unique.values(), group=resource.group)
 
-    def _names(self, plural: str, namespace: str) -> tuple[str, ...]:
+    def names(self, plural: str, namespace: str) -> tuple[str, ...]:
+        """Return the names of the objects of a kind."""
         for resource in self._kinds.scheme.resources:
             if resource.plural == plural:
                 prefix = prefix_for(resource, namespace if resource.namespaced else "")
@@ -176,15 +175,6 @@ def _owner_faults(owners: Any) -> Iterator[Fault]:
     if sum(1 for owner in listed if owner.get("controller")) > 1:
         hint = "Only one reference can have Controller set to true"
         yield faults.invalid("metadata.ownerReferences", [owner.get("name") for owner in listed], hint)
-
-
-def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fault]:
-    if resource.mutable is None:
-        return
-    changed = changes(old.get("spec"), new.get("spec"), resource.mutable)
-    allowed = ", ".join(f"spec.{path}" for path in resource.mutable)
-    hint = f"field is immutable; {f'only {allowed} may change' if allowed else 'create a new object instead'}"
-    yield from (faults.FieldFault(path, value, hint) for path, value in changed)
 
 
 class ServiceAccountAdmission(Admission):

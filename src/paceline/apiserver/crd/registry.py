@@ -21,10 +21,15 @@ class SchemaCache:
     """Values derived from schemas, computed on first use. Servers with the same kinds may share one cache."""
 
     def __init__(self, components: Mapping[str, Any]) -> None:
-        shapes, types = Shapes(components), Types(components)
+        shapes, types, custom = Shapes(components), Types(components), Types(components, has_atomic_lists=True)
         self.validators = Validators(components)
         self.shapes = ByKind(lambda kind: shapes.of_object(kind.schema, structural=kind.is_structural))
-        self.types = ByKind(lambda kind: types.of_object(kind.schema))
+        self.types = ByKind(lambda kind: (custom if _is_custom(kind) else types).of_object(kind.schema))
+
+
+def _is_custom(resource: Resource) -> bool:
+    """Return whether a CRD defines a resource: only Kubernetes' own groups have no domain, or end in .k8s.io."""
+    return "." in resource.group and not resource.group.endswith(".k8s.io")
 
 
 # Definitions are not in a namespace.

@@ -188,7 +188,9 @@ def read_options(request: HttpRequest, kind: str) -> WriteOptions:
     # Like Kubernetes, treat unknown values as true.
     force = request.query.get("force", "").lower() not in {"", "false", "0"}
     size = len(request.body)
-    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=force, size=size)
+    return WriteOptions(
+        dry_run=bool(dry_run), validation=validation or "Warn", force=force, size=size, caller=request.caller
+    )
 
 
 def _manager_faults(name: str) -> Iterator[FieldFault]:

@@ -1,5 +1,6 @@
 """Create, update, patch and apply: decode, admit, and store with a precondition."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,10 +12,11 @@ from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.field_errors import FieldFault
 from paceline.apimachinery.fields.apply import AppliedConfig
 from paceline.apimachinery.fields.managed_fields import Author
-from paceline.apimachinery.meta import Object, is_deleting, name_of
+from paceline.apimachinery.meta import Object, is_deleting, name_of, namespace_of
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import object_strategy as strategy
 from paceline.apiserver import status_errors
+from paceline.apiserver.admission.asked_by import note_caller
 from paceline.apiserver.admission.chain import Admission, reject_unknown_fields
 from paceline.apiserver.admission.plugins import mount_token
 from paceline.apiserver.config import MAX_TRIES, Server
@@ -27,6 +29,8 @@ from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import offload
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.store.store import Stored
+
+log = logging.getLogger(__name__)
 
 # Services are admitted on the event loop. This is more than the annotations of an object may have.
 MAX_SERVICE_BYTES = 320 * 1024
@@ -115,6 +119,7 @@ class WriteHandler:
         if author is not None:
             self._tracking.track_create(new, target, author, unset=unset)
         mount_token(new, resource, self._server)
+        note_caller(resource, new, None, options.caller)
         strategy.check_size(new)
         return new
 
@@ -136,6 +141,18 @@ class WriteHandler:
         if self._server.store.get(key) is not None:
             raise AlreadyExists(key)
         return Stored(key=key, value=orjson.dumps(new), revision=0, created=0)
+
+    async def record(self, event: Object) -> None:
+        """Store an event of the server itself, unless it is there already."""
+        events = self._server.scheme.find("", "v1", "events")
+        if events is None:
+            return
+        target = Target(resource=events, namespace=namespace_of(event), name="")
+        try:
+            await self._create(event, target, WriteOptions(), None)
+        except status_errors.StatusError as error:
+            # The deletion matters more than the story about it: its namespace may be going just now.
+            log.warning("event not recorded", extra={"about": name_of(event), "error": error.status.message})
 
     async def replace(self, request: HttpRequest, target: Target) -> HttpResponse:
         representation_of(request)
@@ -187,7 +204,8 @@ class WriteHandler:
         new, entries = strategy.split_managed_fields(result)
         if target.subresource == "status" and resource.is_builtin:
             # Only the status and metadata are written: of the other fields, check only those that the patch touches.
-            new = {field: value for field, value in new.items() if field == "status" or value != old.get(field)}
+            written = ("metadata", "status")
+            new = {field: value for field, value in new.items() if field in written or value != old.get(field)}
         # Copy: parts are shared with the old object, and cleaning works in place.
         new = strategy.read(orjson.dumps(new))
         try:
@@ -307,6 +325,8 @@ class WriteHandler:
         strategy.restore_managed_fields(new, entries)
         if author is not None:
             self._tracking.track_update(old, new, author, target=target, sent=edited)
+        if not target.subresource:
+            note_caller(target.resource, new, old, options.caller)
         if strategy.is_same(old, new):
             return None
         strategy.check_size(new)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,11 +11,13 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.crd.status import begin_deletion
+from paceline.apimachinery.event_manifest import EventSource, event_manifest
 from paceline.apimachinery.field_errors import invalid, unsupported
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
-from paceline.apimachinery.pods import is_terminal
+from paceline.apimachinery.pods import DEFAULT_GRACE_SECONDS, is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
+from paceline.apiserver.admission.asked_by import is_noted, is_person
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import list_response, render_object
 from paceline.apiserver.encoding.request_body import (
@@ -26,13 +29,15 @@ from paceline.apiserver.encoding.request_body import (
     read_options,
 )
 from paceline.apiserver.handlers.list_options import int_param, selection_of
-from paceline.apiserver.http_types import HttpRequest, HttpResponse, success_response
+from paceline.apiserver.http_types import Caller, HttpRequest, HttpResponse, success_response
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.apiserver.slicing import count_in_slice, in_slices, offload
 from paceline.apiserver.status_errors import StatusError
+from paceline.model import reasons
 from paceline.store.store import Stored
 
-DEFAULT_GRACE_SECONDS = 30
+# The source of events about deletions.
+COMPONENT = "paceline-apiserver"
 # Objects deleted concurrently.
 TOGETHER = 50
 # The garbage collector removes these: once all dependents are gone, or are orphaned.
@@ -57,11 +62,19 @@ class DeleteOptions:
     revision: str = ""
     dry_run: bool = False
     is_eviction: bool = False
+    # The user of the request; None for deletions of the server itself.
+    caller: Caller | None = None
+
+
+Record = Callable[[Object], Awaitable[None]]
 
 
 class DeleteHandler:
-    def __init__(self, server: Server) -> None:
+    """Deletes objects; `record` stores the event about a person's deletion, which leaves no other trace."""
+
+    def __init__(self, server: Server, record: Record) -> None:
         self._server = server
+        self._record = record
 
     async def delete(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Delete one object, or mark it for deletion."""
@@ -74,7 +87,8 @@ class DeleteHandler:
         return success_response({"details": details})
 
     async def _read_options(self, request: HttpRequest) -> DeleteOptions:
-        return await offload(self._server.blocking, len(request.body), partial(_delete_options_of, request))
+        options = await offload(self._server.blocking, len(request.body), partial(_delete_options_of, request))
+        return replace(options, caller=request.caller)
 
     async def evict(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Evict a pod; disruption budgets are not supported."""
@@ -143,12 +157,24 @@ class DeleteHandler:
         if new is None and options.dry_run:
             return stored, True
         if new is None:
-            return await store.delete(target.key, render, expected=stored.revision), True
+            deleted = await store.delete(target.key, render, expected=stored.revision)
+            await self._note(target, old, options)
+            return deleted, True
         if options.dry_run:
             return Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created), False
         if object_strategy.is_same(old, new):
             return stored, False
-        return await store.replace(target.key, render, expected=stored.revision, urgent=True), False
+        marked = await store.replace(target.key, render, expected=stored.revision, urgent=True)
+        await self._note(target, old, options)
+        return marked, False
+
+    async def _note(self, target: Target, old: Object, options: DeleteOptions) -> None:
+        """Record who has deleted an object of ours."""
+        if options.caller is None or is_deleting(old) or not is_noted(target.resource) or not is_person(options.caller):
+            return
+        source = EventSource(component=COMPONENT, now=self._server.clock.now())
+        message = f"deleted by {options.caller.name}"
+        await self._record(event_manifest(old, reasons.DELETE_REQUESTED, message, source=source))
 
     def _check(self, target: Target, old: Object, options: DeleteOptions) -> None:
         kind, metadata = target.resource.kind, old["metadata"]

@@ -90,7 +90,8 @@ class SchemeDiscovery:
             case ("apis", group, version):
                 return object_response(self._resources(group, version))
             case ():
-                return object_response({"paths": sorted(("/api", "/apis", "/openapi/v3", "/version", *PUBLIC))})
+                paths = ("/api", "/apis", "/metrics", "/openapi/v3", "/version", *PUBLIC)
+                return object_response({"paths": sorted(paths)})
             case _:
                 raise page_not_found()
 

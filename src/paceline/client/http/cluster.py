@@ -5,6 +5,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -189,20 +190,34 @@ class HttpTransport:
         return head_of(request.method, self._prefix + request.target, (*headers, *request.headers)) + request.body
 
     def _open(self) -> Pool:
-        try:
-            where = urlsplit(self._base)
-            port = where.port or PORTS[where.scheme]
-            place = Address(socket=self._socket, address=_host(where.hostname), port=port)
-        except KeyError as error:
-            raise HostError(
-                f"{self._base} is not a URL that can be reached: it begins with neither http nor https"
-            ) from error
-        except ValueError as error:
-            raise HostError(f"{self._base} is not a URL that can be reached: {error}") from error
-        self._prefix = where.path.rstrip("/")
-        self._host = where.netloc.rpartition("@")[2]
-        self._pool = Pool(place, self._tls, self._server_name)
+        endpoint = endpoint_of(self._base, self._socket)
+        self._prefix, self._host = endpoint.prefix, endpoint.host
+        self._pool = Pool(endpoint.address, self._tls, self._server_name)
         return self._pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A server's URL, taken apart: where to connect, the Host to ask for, and what precedes every path."""
+
+    address: Address
+    host: str
+    prefix: str = ""
+
+
+def endpoint_of(server: str, socket: Path | None = None) -> Endpoint:
+    """Return the parts of a server's URL; raise HostError if it cannot be reached."""
+    try:
+        where = urlsplit(server)
+        port = where.port or PORTS[where.scheme]
+        address = Address(
+            socket=socket, address=_host(where.hostname), port=port, is_tls=where.scheme == "https" and not socket
+        )
+    except KeyError as error:
+        raise HostError(f"{server} is not a URL that can be reached: it begins with neither http nor https") from error
+    except ValueError as error:
+        raise HostError(f"{server} is not a URL that can be reached: {error}") from error
+    return Endpoint(address=address, host=where.netloc.rpartition("@")[2], prefix=where.path.rstrip("/"))
 
 
 class HttpCluster(Verbs):
@@ -211,8 +226,9 @@ class HttpCluster(Verbs):
     def __init__(
         self, access: Access, chance: Random, *, socket: Path | None = None, on_warning: OnWarning = log_warning
     ) -> None:
-        self._http = HttpTransport(access, chance, socket=socket)
-        super().__init__(self._http, on_warning=on_warning)
+        # For requests that no verb spells.
+        self.transport = HttpTransport(access, chance, socket=socket)
+        super().__init__(self.transport, on_warning=on_warning)
 
     async def __aenter__(self) -> Self:
         return self
@@ -222,7 +238,7 @@ class HttpCluster(Verbs):
 
     async def close(self) -> None:
         """Hang up all connections."""
-        await self._http.close()
+        await self.transport.close()
 
 
 def _host(name: str | None) -> str:

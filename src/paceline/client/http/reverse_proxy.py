@@ -34,6 +34,17 @@ ANY_CERTIFICATE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 ANY_CERTIFICATE.check_hostname = False
 ANY_CERTIFICATE.verify_mode = ssl.CERT_NONE
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How a server's certificate is verified: by which authorities, and for which name if not that of its address."""
+
+    context: ssl.SSLContext
+    name: str = ""
+
+
+ANY_POD = Tls(context=ANY_CERTIFICATE)
+
 # These concern one connection and not the request.
 HOP_BY_HOP = frozenset(
     {
@@ -75,11 +86,15 @@ def kept(headers: Iterable[tuple[str, str]]) -> Headers:
     return tuple((name, value) for name, value in listed if name.lower() not in HOP_BY_HOP | named)
 
 
-async def pass_on(place: Address, passing: ProxyRequest, receive: Receive, send: Send) -> None:
-    """Pass one HTTP request on until it is answered or the client is gone; Unreachable when nothing answers."""
+async def pass_on(place: Address, passing: ProxyRequest, receive: Receive, send: Send, tls: Tls | None = None) -> None:
+    """Pass one HTTP request on until it is answered or the client is gone; Unreachable when nothing answers.
+
+    Without `tls` any certificate is accepted, as pods have them.
+    """
+    tls = tls or ANY_POD
     try:
         # A connection each: behind an address that a pod had there may be another one by now.
-        connection = await dial(place, ANY_CERTIFICATE if place.is_tls else None)
+        connection = await dial(place, tls.context if place.is_tls else None, tls.name)
     except OSError as error:
         raise _unreached(place, error) from error
     try:
@@ -96,10 +111,10 @@ async def pass_on(place: Address, passing: ProxyRequest, receive: Receive, send:
         raise _unreached(place, broken) from broken
 
 
-async def join(place: Address, passing: ProxyRequest, receive: Receive, send: Send) -> None:
+async def join(place: Address, passing: ProxyRequest, receive: Receive, send: Send, tls: Tls | None = None) -> None:
     """Pass one WebSocket on, whose `websocket.connect` has been received; a refused one is refused likewise."""
     try:
-        other = await _dial(place, passing)
+        other = await _dial(place, passing, tls or ANY_POD)
     except InvalidStatus as refused:
         answer = refused.response
         await deny(send, answer.status_code, kept(answer.headers.raw_items()), bytes(answer.body or b""))
@@ -166,7 +181,7 @@ def _has_body(passing: ProxyRequest) -> bool:
     return lengths != ["0"] and (bool(lengths) or passing.method in {"POST", "PUT", "PATCH"})
 
 
-def _dial(place: Address, passing: ProxyRequest) -> connect:
+def _dial(place: Address, passing: ProxyRequest, tls: Tls) -> connect:
     names = {"host", "content-length", "sec-websocket-protocol"}
     headers = [
         (name, value)
@@ -188,7 +203,9 @@ def _dial(place: Address, passing: ProxyRequest) -> connect:
     if place.socket:
         return unix_connect(str(place.socket), uri, **options)
     if place.is_tls:
-        options["ssl"] = ANY_CERTIFICATE
+        options["ssl"] = tls.context
+        if tls.name:
+            options["server_hostname"] = tls.name
     return connect(uri, host=place.address, port=place.port, proxy=None, **options)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from paceline.apimachinery.meta import (
     Object,
+    annotations_of,
     controller_of,
     is_deleting,
     key_of,
@@ -36,7 +37,8 @@ from paceline.kinds.kind_types import (
 )
 from paceline.model import reasons, well_known_labels
 from paceline.model.app_status import AppStatus
-from paceline.plan.app.decide import AppPlan, AppSeen, Note, RevisionJob, decide, metrics_in, refused
+from paceline.model.log_metrics import metrics_in
+from paceline.plan.app.decide import AppPlan, AppSeen, Note, RevisionJob, decide, refused
 from paceline.plan.app.manifests import (
     Owner,
     app_board_manifest,
@@ -83,13 +85,13 @@ class Apps:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="apps")
         here, ours = Select(namespace=self.namespace), Select(namespace=self.namespace, labels=well_known_labels.APP)
         self._apps, self._records, self._boards = (
             Informer(self.cluster, where, select=select, chance=self.chance, on_change=hear)
             for where, select, hear in (
                 (APPS, here, self._app_changed),
-                (RECORDS, here, self._owned_changed),
+                (RECORDS, ours, self._owned_changed),
                 (BOARDS, ours, self._owned_changed),
             )
         )
@@ -153,7 +155,12 @@ class Apps:
     async def _carry_out(self, app: Object, *, view: AppSeen, plan: AppPlan) -> None:
         """Write, unmake, make, tell; every step is safe to repeat."""
         written = await self._write(app, plan.status)
-        owner = Owner(reference=owned_by(app), namespace=namespace_of(app), stem=expand.stem_of_app(name_of(app)))
+        owner = Owner(
+            reference=owned_by(app),
+            namespace=namespace_of(app),
+            stem=expand.stem_of_app(name_of(app)),
+            asked_by=view.asked_by,
+        )
         for job in plan.pause:
             await self._set_paused(app, job, is_paused=True)
         for job in plan.delete:
@@ -233,7 +240,10 @@ class Apps:
         return written
 
     async def _set_paused(self, app: Object, job: RevisionJob, *, is_paused: bool) -> None:
-        change = {"metadata": {"uid": job.uid}, "spec": {"runMode": {"pause": {"enabled": is_paused}}}}
+        # Whoever asked it of the application asks it of the job.
+        asked_by = annotations_of(app).get(well_known_labels.ASKED_BY)
+        metadata = {"uid": job.uid, **({"annotations": {well_known_labels.ASKED_BY: asked_by}} if asked_by else {})}
+        change = {"metadata": metadata, "spec": {"runMode": {"pause": {"enabled": is_paused}}}}
         plural = PLURALS[job.kind]
         try:
             self.jobs[plural].observe(await self.cluster.patch(_where(job.kind), (namespace_of(app), job.name), change))

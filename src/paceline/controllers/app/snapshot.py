@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of, uid_of
+from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.apimachinery.untrusted import untrusted
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
@@ -33,6 +33,7 @@ def look(app: Object, records: Iterable[Object], jobs: Iterable[Object]) -> AppS
         is_suspended=spec.suspend,
         keeps=spec.revision_history_limit,
         without_gpu=expand.without_gpu(app),
+        asked_by=annotations_of(app).get(well_known_labels.ASKED_BY, ""),
     )
 
 

@@ -100,7 +100,7 @@ class GarbageCollector:
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="garbage-collector")
         self.following = MetadataInformers(
             cluster=self.cluster,
             chance=self.chance,

@@ -20,7 +20,8 @@ from paceline.client.informer import Handler, Informer, running
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.pod_logs import JobKey
-from paceline.effects import Random
+from paceline.controllers.refusals import AGAIN, Refusals
+from paceline.effects import Clock, Random
 from paceline.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.interactive import tensorboard
@@ -39,6 +40,7 @@ class JobTensorBoards:
     """Follows the jobs that may have a TensorBoard, and all TensorBoards; jobs are moved on elsewhere."""
 
     cluster: Cluster
+    clock: Clock
     chance: Random
     recorder: Recorder
     # The one namespace that is looked after; all of them when it is empty.
@@ -48,10 +50,12 @@ class JobTensorBoards:
     queue: WorkQueue[JobKey] = field(init=False)
     _plurals: dict[str, str] = field(init=False)
     _boards: Informer = field(init=False)
+    # Why the cluster rejected the TensorBoard of a job.
+    _refusals: Refusals[JobKey] = field(init=False, default_factory=Refusals)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="job-tensorboards")
         self._plurals = {kind.kind: kind.plural for kind in registry.KINDS if registry.may_have_tensorboard(kind)}
         for plural in self._plurals.values():
             self.jobs[plural].cache.listen(self._job_changed(plural))
@@ -75,10 +79,11 @@ class JobTensorBoards:
         job = self.jobs[plural].cache.get((namespace, name))
         spec = None if job is None or is_deleting(job) else _asked(job)
         if job is None or spec is None:
+            self._refusals.forget(key)
             return
         view = self._look(job)
         plan = decide(view)
-        fault = await self._make(board_manifest(view, spec, owner=owned_by(job))) if plan.makes else ""
+        fault = await self._try_make(key, job, board_manifest(view, spec, owner=owned_by(job))) if plan.makes else ""
         status = dict(refused(view, fault) if fault else plan.status)
         if (job.get("status") or {}).get("tensorboard") == status:
             return
@@ -106,6 +111,21 @@ class JobTensorBoards:
         # The rest of the status is another controller's; the revision keeps both from undoing each other's work.
         patch = {"metadata": {"resourceVersion": revision_of(job)}, "status": {"tensorboard": status}}
         self.jobs[plural].observe(await self.cluster.patch(where, key_of(job), patch, subresource="status"))
+
+    async def _try_make(self, key: JobKey, job: Object, manifest: Object) -> str:
+        """Make a TensorBoard, again only after a while; give the reason why it cannot be made, if there is one."""
+        now, generation = self.clock.now(), int(job["metadata"].get("generation", 1))
+        refusal = self._refusals.of(key, generation)
+        if refusal is not None and now < refusal.until:
+            return refusal.message
+        fault = await self._make(manifest)
+        if not fault:
+            self._refusals.forget(key)
+            return ""
+        self._refusals.add(key, fault, generation=generation, now=now)
+        self.queue.add_after(key, AGAIN.total_seconds())
+        current = self._refusals.of(key, generation)
+        return current.message if current is not None else fault
 
     async def _make(self, manifest: Object) -> str:
         """Make a TensorBoard; give the reason why it cannot be made, if there is one."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -27,13 +28,15 @@ from paceline.client.informer import Handler, Informer, running
 from paceline.client.interface import PODS, SECRETS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.snapshot import why_of
+from paceline.controllers.refusals import Refusals
 from paceline.effects import Clock, Random
 from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION, ServiceKind
 from paceline.model import reasons, well_known_labels
+from paceline.model.gang import PodTools
 from paceline.model.interactive import InteractiveWorkload, ServiceStatus, service_name
-from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
+from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, hindered, refused
 from paceline.plan.interactive.manifests import (
     DIGEST,
     HIGH,
@@ -49,7 +52,6 @@ from paceline.plan.job.snapshot import PodPhase
 ServiceKey = tuple[str, str, str]
 
 WORKERS = 2
-AGAIN_SECONDS = 60.0
 KINDS = {kind.plural: kind for kind in registry.SERVICES}
 COMPONENTS = ",".join(kind.kind.lower() for kind in registry.SERVICES)
 
@@ -91,6 +93,10 @@ class InteractiveController:
     visits: Visits | None = None
     # The address of node ports; empty for the address of the pod's node.
     node_address: str = ""
+    # Whether the API server serves T9k's URL paths.
+    serves_pages: bool = True
+    # The image of our own containers.
+    tools: PodTools = field(default_factory=PodTools)
     queue: WorkQueue[ServiceKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _workloads: dict[str, Informer] = field(init=False)
@@ -98,10 +104,14 @@ class InteractiveController:
     _services: Informer = field(init=False)
     # A workload is reachable only once its slice has the address of the pod.
     _slices: Informer = field(init=False)
+    # Why the cluster rejected the pod, Service or Secret of a workload.
+    _refusals: Refusals[ServiceKey] = field(init=False, default_factory=Refusals)
+    # Workloads whose token was made for a pod that is not there yet, so that it is not made with every retry.
+    _tokens: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="interactive")
         self._plurals = {(f"{kind.group}/{VERSION}", kind.kind): kind.plural for kind in KINDS.values()}
         self._workloads = {
             kind.plural: Informer(
@@ -132,33 +142,60 @@ class InteractiveController:
         plural, namespace, name = key
         service = self._workloads[plural].cache.get((namespace, name))
         if service is None or is_deleting(service):
+            self._refusals.forget(key)
             return
         try:
             view = self._look(service)
-            plan = decide(view, self.clock.now())
-            await self._carry_out(service, view, plan)
         except Invalid as error:
             await self._refuse(service, str(error))
             return
-        except Forbidden as error:
+        except BadRequest as error:
+            await self._say_unreadable(service, error)
+            return
+        plan = self._decide(key, view)
+        try:
+            await self._carry_out(service, view, plan)
+        except (Forbidden, Invalid) as error:
             # A quota, perhaps: what is too much now need not be so for ever.
-            await self._refuse(service, str(error))
-            self.queue.add_after(key, AGAIN_SECONDS)
+            await self._hinder(key, service, str(error), view=view)
             return
         except NotFound:
             # It went while the plan was made, and what was made for it goes too.
             return
         except BadRequest as error:
-            # Whoever wrote it must mend it; what runs goes on.
-            await self.recorder.record(service, reasons.UNREADABLE, message=str(error), is_warning=True)
+            await self._say_unreadable(service, error)
             return
+        if plan.makes_anything and self._refusals.of(key, view.generation) is not None:
+            # What was rejected before is there now: the next status says so.
+            self._refusals.forget(key)
+            self.queue.add(key)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
+    def _decide(self, key: ServiceKey, view: ServiceSeen) -> ServicePlan:
+        """Return the plan; while something is rejected, its status says so, and creation is tried again rarely."""
+        now = self.clock.now()
+        plan = decide(view, now)
+        refusal = self._refusals.of(key, view.generation)
+        if refusal is None or not plan.makes_anything:
+            return plan
+        return hindered(view, plan, refusal.message, now=now, until=refusal.until)
+
+    async def _hinder(self, key: ServiceKey, service: Object, message: str, *, view: ServiceSeen) -> None:
+        """Remember what the cluster rejected, and record it if it is new; the next status shows it."""
+        is_new = self._refusals.add(key, message, generation=view.generation, now=self.clock.now())
+        if is_new:
+            await self.recorder.record(service, reasons.REFUSED, message=message, is_warning=True)
+        self.queue.add(key)
+
+    async def _say_unreadable(self, service: Object, error: BadRequest) -> None:
+        """Record an event about a malformed field, which its author must correct; what runs goes on."""
+        await self.recorder.record(service, reasons.UNREADABLE, message=str(error), is_warning=True)
+
     def _look(self, service: Object) -> ServiceSeen:
         # Not among what may be misread: a spec without faults can be expanded, or the kind is broken.
-        return self._around(service, registry.expand_service(service))
+        return self._around(service, registry.expand_service(service, self.tools))
 
     @untrusted
     def _around(self, service: Object, window: InteractiveWorkload) -> ServiceSeen:
@@ -180,6 +217,8 @@ class InteractiveController:
             address=address_of(doors[0], self._node(doors[0], pods)) if doors else "",
             generation=int(service["metadata"].get("generation", 1)),
             use=self._use(service, window),
+            asked_by=annotations_of(service).get(well_known_labels.ASKED_BY, ""),
+            serves_pages=self.serves_pages,
         )
 
     def _node(self, door: Object, pods: Iterable[Object]) -> str:
@@ -212,6 +251,7 @@ class InteractiveController:
         if plan.makes_pod:
             await self._make_token(view.window, written)
             self._pods.observe(await self._make(PODS, pod_manifest(view.window, owner=owner), written))
+            self._tokens.discard(uid_of(service))
         for event in plan.events:
             await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
 
@@ -249,12 +289,11 @@ class InteractiveController:
 
     async def _make_token(self, window: InteractiveWorkload, service: Object) -> None:
         """Make the token once; it is never read here, so that nobody need let this controller read secrets."""
-        if not window.has_token:
+        if not window.has_token or uid_of(service) in self._tokens:
             return
-        try:
+        with suppress(AlreadyExists):
             await self.cluster.create(SECRETS, token_manifest(window, self.token(), owner=owned_by(service)))
-        except AlreadyExists:
-            return
+        self._tokens.add(uid_of(service))
 
     async def _refuse(self, service: Object, message: str) -> None:
         """Write into the status why the object is invalid; its author must change it."""
@@ -270,6 +309,8 @@ class InteractiveController:
 
     def _changed(self, plural: str) -> Handler:
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:
+            if new is None and old is not None:
+                self._tokens.discard(uid_of(old))
             self.queue.add((plural, *key_of(new or old or {})))
 
         return changed

@@ -1,23 +1,28 @@
 """Apply a plan, always in this order: write the status, delete, create, record events."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
 from paceline.client.event_recorder import Recorder
-from paceline.client.interface import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
-from paceline.errors import AlreadyExists, Conflict, NotFound
+from paceline.client.interface import CLAIMS, PODS, SECRETS, SERVICES, Cluster, Collection
+from paceline.errors import AlreadyExists, Conflict, HostError, NotFound, PacelineError
 from paceline.plan.job.manifests import (
     auxiliary_pod_manifest,
     claim_manifest,
-    group_manifest,
     launch_manifest,
     pod_manifest,
     service_manifest,
 )
 from paceline.plan.job.plan import AuxiliaryPod, NewPod, Plan
-from paceline.plan.job.snapshot import JobSnapshot
+from paceline.plan.job.snapshot import JobSnapshot, pod_name
+from paceline.plan.queueing.pod_groups import group_kind, group_manifest, why_no_group
+
+# Pods of one job that are created at the same time.
+AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +33,21 @@ class Actuator:
     recorder: Recorder
     # The content of the launch secret besides the job's own files: a new key, and the ssh replacement.
     program: Callable[[], Mapping[str, str]] = dict
+    # Whether everything that pods need is there, because only pods were rejected the last time.
+    is_prepared: bool = False
+    # The version of Kubernetes' own PodGroups in this cluster; empty if it has none.
+    native_groups: str = ""
+    # Whether a job waits whose scheduler's PodGroups do not exist.
+    requires_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The result of a plan: the job as written, and the pods as created."""
+    """The result of a plan: the job as written, the pods as created, and why the cluster rejected one of them."""
 
     job: Object
     created: tuple[Object, ...]
+    refusal: PacelineError | None = None
 
 
 async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobSnapshot, plan: Plan) -> Applied:
@@ -45,22 +57,24 @@ async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: J
     as created if it belongs to this job.
     """
     written = await _write(hands, where, job, plan)
-    uids = {pod.name: pod.uid for pod in view.pods}
+    uids = {pod_name(pod): pod.uid for pod in view.all_pods}
     for name in plan.delete:
         await _delete_pod(hands, (namespace_of(job), name), uids.get(name, ""))
+    for name in plan.force_delete:
+        await _delete_pod(hands, (namespace_of(job), name), uids[name], is_forced=True)
     for pod in plan.auxiliary_pods:
         await _make_auxiliary(hands, written, view, pod)
-    if plan.create:
+    if plan.create and not hands.is_prepared:
         await _make_service(hands, written, view)
         await _make_launch(hands, written, view)
         await _make_group(hands, written, view)
         await _make_claims(hands, written, view, plan.create)
-    pods = [await _make(hands, written, view, new) for new in plan.create]
+    pods, refusal = await _make_all(hands, written, view, plan.create)
     if plan.deletes_job:
         await _remove(hands, where, written)
     for event in plan.events:
         await hands.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
-    return Applied(job=written, created=tuple(pods))
+    return Applied(job=written, created=tuple(pods), refusal=refusal)
 
 
 async def _write(hands: Actuator, where: Collection, job: Object, plan: Plan) -> Object:
@@ -70,8 +84,10 @@ async def _write(hands: Actuator, where: Collection, job: Object, plan: Plan) ->
     return await hands.cluster.replace(where, {**job, "status": status}, subresource="status")
 
 
-async def _delete_pod(hands: Actuator, key: Key, uid: str) -> None:
-    options = {"preconditions": {"uid": uid}} if uid else None
+async def _delete_pod(hands: Actuator, key: Key, uid: str, *, is_forced: bool = False) -> None:
+    options: dict[str, Any] = {"preconditions": {"uid": uid}} if uid else {}
+    if is_forced:
+        options["gracePeriodSeconds"] = 0
     try:
         await hands.cluster.delete(PODS, key, options)
     except NotFound:
@@ -101,7 +117,7 @@ async def _make_service(hands: Actuator, job: Object, view: JobSnapshot) -> None
 async def _make_launch(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     """Create the secret with which members start processes in each other, if they do.
 
-    There is one per job, whose key stays; after a resize it gets other files.
+    There is one per job, and another one after each resume; it is never read or changed.
     """
     launch = view.gang.launch
     if launch is None or (view.pods and not view.status.resumes):
@@ -110,30 +126,31 @@ async def _make_launch(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     try:
         await hands.cluster.create(SECRETS, manifest)
     except AlreadyExists:
-        # Patch without reading, so that the controller needs no permission to read secrets.
-        files = {name: manifest["data"][name] for name in launch.files}
-        await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
+        return
 
 
 async def _make_group(hands: Actuator, job: Object, view: JobSnapshot) -> None:
-    """Create the PodGroup of a queued job, if the cluster has T9k's scheduler.
+    """Create the PodGroup of a job whose scheduler reads one; raise HostError if the cluster does not have that kind.
 
     There is one per job; after a resize it gets another size.
     """
+    kind = group_kind(view.gang, view.naming, hands.native_groups)
     is_resized = view.gang.is_elastic and view.status.resumes > 0
-    if not view.gang.queue or (view.pods and not is_resized):
+    if kind is None or (view.pods and not is_resized):
         return
-    manifest = group_manifest(view.naming, view.gang, owner=owned_by(job))
+    where = Collection(group=kind.group, version=kind.version, plural="podgroups")
+    manifest = group_manifest(view.naming, view.gang, kind, owner=owned_by(job))
     try:
-        await hands.cluster.create(POD_GROUPS, manifest)
+        await hands.cluster.create(where, manifest)
     except NotFound:
-        # This cluster does not have that scheduler; ours reads the pods' annotations.
-        return
+        # Our own scheduler reads the pods' annotations, and schedules pods of every name.
+        if hands.requires_groups and not kind.is_optional:
+            raise HostError(why_no_group(kind)) from None
     except AlreadyExists:
         if is_resized:
             # A group that is just being deleted is created again with the next pods.
             with suppress(NotFound):
-                await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
+                await hands.cluster.patch(where, key_of(manifest), {"spec": manifest["spec"]})
 
 
 async def _make_auxiliary(hands: Actuator, job: Object, view: JobSnapshot, new: AuxiliaryPod) -> None:
@@ -155,6 +172,34 @@ async def _make_claims(hands: Actuator, job: Object, view: JobSnapshot, create: 
             await hands.cluster.create(CLAIMS, manifest)
         except AlreadyExists:
             continue
+
+
+async def _make_all(
+    hands: Actuator, job: Object, view: JobSnapshot, create: tuple[NewPod, ...]
+) -> tuple[list[Object], PacelineError | None]:
+    """Create pods, at first one, then twice as many at a time; stop when the cluster rejects one, and return why.
+
+    So a job that a quota rejects costs one request, and one of a thousand pods few round trips.
+    """
+    pods: list[Object] = []
+    errors: list[PacelineError] = []
+
+    async def make(new: NewPod) -> None:
+        try:
+            pods.append(await _make(hands, job, view, new))
+        except PacelineError as error:
+            errors.append(error)
+
+    start, size = 0, 1
+    while start < len(create) and not errors:
+        async with asyncio.TaskGroup() as group:
+            for new in create[start : start + size]:
+                group.create_task(make(new))
+        start, size = start + size, min(2 * size, AT_ONCE)
+    # After NotFound the job or its namespace is gone.
+    if passing := next((error for error in errors if error.retry or isinstance(error, NotFound)), None):
+        raise passing
+    return pods, errors[0] if errors else None
 
 
 async def _make(hands: Actuator, job: Object, view: JobSnapshot, new: NewPod) -> Object:

@@ -9,29 +9,41 @@ from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_o
 from paceline.apimachinery.untrusted import counts, untrusted
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Handler, Informer
-from paceline.client.interface import Change, Cluster, Collection, Select
+from paceline.client.interface import NODES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.controllers.job.apply_plan import Actuator, apply_plan
+from paceline.controllers.job.apply_plan import Actuator, Applied, apply_plan
+from paceline.controllers.job.metrics import JobMetrics
 from paceline.controllers.job.pod_logs import JobKey, LastLines, LogActivityReader
-from paceline.controllers.job.snapshot import LogsRead, Reading, Readings, look
+from paceline.controllers.job.snapshot import (
+    LogsRead,
+    Reading,
+    Readings,
+    disruption_of,
+    has_gang_scheduler,
+    look,
+    node_snapshot,
+)
+from paceline.controllers.job.workloads import Workloads
+from paceline.controllers.refusals import AGAIN, Refusals
 from paceline.effects import Clock, Random
-from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
+from paceline.errors import BadRequest, Forbidden, Invalid, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, no_ports
 from paceline.model import reasons
+from paceline.model.gang import PodTools
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.conditions import hindered, refused
 from paceline.plan.job.decide import decide
 from paceline.plan.job.manifests import allocate_ports
 from paceline.plan.job.plan import Plan
-from paceline.plan.job.snapshot import JobSnapshot
+from paceline.plan.job.snapshot import Disruption, JobSnapshot, NodeSnapshot, is_overdue
+from paceline.plan.queueing.kueue import WorkloadView
+from paceline.plan.queueing.pod_groups import group_kind, grouped
 
 log = logging.getLogger(__name__)
 
 PORTS = range(23_500, 31_500)
 WORKERS = 8
-# Objects that the cluster rejected are created again after this time.
-AGAIN_SECONDS = 30.0
 # Pods of a gang start and end at nearly the same time, so their changes are collected for this long. Started pods are
 # only reported, ended ones need a reaction.
 START_TOGETHER_SECONDS = 0.25
@@ -57,6 +69,10 @@ class Jobs:
     pods: Informer
     # The namespace whose jobs are reconciled; all if empty.
     namespace: str = ""
+    # Whether nodes may be lost: then the node of a pod that does not end is read.
+    reads_nodes: bool = False
+    # Whether the cluster's scheduler starts all pods of a job, or none.
+    schedules_gangs: bool = True
     # Whether members share one network, so that every job needs its own ports (hostNetwork, no privilege).
     shares_network: bool
     # The range of these ports, except those that other programs listen on.
@@ -64,30 +80,51 @@ class Jobs:
     in_use: Callable[[], frozenset[int]] = frozenset
     # What members need to start processes in each other; see `Actuator.program`.
     program: Callable[[], Mapping[str, str]] = dict
+    # Whether a job waits whose queue or scheduler the cluster does not have.
+    requires_queue: bool = False
+    # The version of Kubernetes' own PodGroups in this cluster; empty if it has none.
+    native_groups: str = ""
+    # The image of our own containers in the pods of jobs.
+    tools: PodTools = field(default_factory=PodTools)
     queue: WorkQueue[JobKey] = field(init=False)
+    metrics: JobMetrics = field(init=False, default_factory=JobMetrics)
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
     _last_lines: LastLines = field(init=False)
     _log_activity: LogActivityReader = field(init=False)
-    _readings: Readings = field(init=False, default_factory=Readings)
+    _workloads: Workloads = field(init=False)
+    _readings: Readings = field(init=False)
     # Jobs that may hold ports; those that do not any more are removed when ports are allocated.
     _holders: set[JobKey] = field(init=False, default_factory=set)
     # Ports that were allocated and may not be written yet, at most one set per job.
     _promised: dict[JobKey, Mapping[str, int]] = field(init=False, default_factory=dict)
     # Why the cluster rejected an object of a job: a quota, a policy, an invalid template.
-    _hindrances: dict[JobKey, str] = field(init=False, default_factory=dict)
+    _refusals: Refusals[JobKey] = field(init=False, default_factory=Refusals)
+    # Why pods that are gone were taken away, by uid, until the job's status records it.
+    _departed: dict[JobKey, dict[str, Disruption]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
-        self.queue = WorkQueue(self.chance)
+        self.queue = WorkQueue(self.chance, name="jobs")
+        self._readings = Readings(self.tools)
         self._plurals = {(f"{GROUP}/{VERSION}", kind.kind): kind.plural for kind in registry.KINDS}
         self._jobs = {
             kind.plural: self._informer(collection_of(kind), self._job_changed(kind.plural)) for kind in registry.KINDS
         }
+        for kind in registry.KINDS:
+            self._jobs[kind.plural].cache.listen(self.metrics.follow(kind.kind))
         self.pods.cache.listen(self._pod_changed)
         self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_read=self.queue.add)
         self._log_activity = LogActivityReader(
             cluster=self.cluster, chance=self.chance, clock=self.clock, on_read=self.queue.add
+        )
+        self._workloads = Workloads(
+            cluster=self.cluster,
+            clock=self.clock,
+            chance=self.chance,
+            namespace=self.namespace,
+            is_required=self.requires_queue,
+            on_change=self._workload_changed,
         )
 
     def _informer(self, where: Collection, on_change: Handler) -> Informer:
@@ -108,6 +145,7 @@ class Jobs:
                 await informer.has_synced.wait()
             group.create_task(self._last_lines.run())
             group.create_task(self._log_activity.run())
+            group.create_task(self._workloads.run())
             synced.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
@@ -116,39 +154,88 @@ class Jobs:
         plural, namespace, name = key
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
-            self._last_lines.forget(key)
-            self._log_activity.forget(key)
-            self._readings.forget(key)
-            self._promised.pop(key, None)
-            self._hindrances.pop(key, None)
+            self._forget(key)
             return
         kind = registry.kind_of(job)
-        if kind is None:
-            return
-        where = collection_of(kind)
-        hands = Actuator(cluster=self.cluster, recorder=self.recorder, program=self.program)
-        view = await self._look(key, kind, job)
-        if view is None:
+        view = await self._look(key, kind, job) if kind is not None else None
+        if kind is None or view is None:
             return
         plan = self._decide(key, view)
+        refusal = self._refusals.of(key, view.generation)
+        is_due = refusal is None or self.clock.now() >= refusal.until
         try:
-            applied = await apply_plan(hands, where, job, view=view, plan=plan)
+            hands = self._actuator(is_prepared=refusal is not None and refusal.is_prepared)
+            applied = await apply_plan(hands, collection_of(kind), job, view=view, plan=plan)
+            if is_due:
+                await self._sync_workload(key, applied.job, view, plan)
         except NotFound:
             # The job was deleted meanwhile; its pods are deleted with it.
             return
         except PacelineError as error:
             if error.retry:
                 raise
-            await self._hinder(key, job, str(error))
+            await self._hinder(key, job, error, view=view)
             return
-        self._hindrances.pop(key, None)
-        self._jobs[plural].observe(applied.job)
-        for pod in applied.created:
-            self.pods.observe(pod)
+        self._observe(plural, applied)
+        if applied.refusal is not None:
+            await self._hinder(key, job, applied.refusal, view=view, is_prepared=True)
+        elif refusal is not None and is_due:
+            # Accepted this time; the next status no longer shows the rejection.
+            self._refusals.forget(key)
+            self.queue.add(key)
         self._ask_logs(key, view, plan)
+        self._forget_departed(key, plan)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
+
+    def _actuator(self, *, is_prepared: bool) -> Actuator:
+        return Actuator(
+            cluster=self.cluster,
+            recorder=self.recorder,
+            program=self.program,
+            is_prepared=is_prepared,
+            native_groups=self.native_groups,
+            requires_groups=self.requires_queue,
+        )
+
+    def _starts_singly(self, job: Object, view: JobSnapshot) -> bool:
+        """Return whether nobody sees to it that all pods of the job start, or none."""
+        if self.schedules_gangs or has_gang_scheduler(job, view.gang):
+            return False
+        return group_kind(view.gang, view.naming, self.native_groups) is None
+
+    def _forget(self, key: JobKey) -> None:
+        """Drop everything that is remembered of a job that is gone."""
+        self._last_lines.forget(key)
+        self._log_activity.forget(key)
+        self._readings.forget(key)
+        self._promised.pop(key, None)
+        self._refusals.forget(key)
+        self._departed.pop(key, None)
+
+    def _observe(self, plural: str, applied: Applied) -> None:
+        """Put what was written into the caches, so that the next reconciliation sees it."""
+        self._jobs[plural].observe(applied.job)
+        for pod in applied.created:
+            self.pods.observe(pod)
+
+    async def _sync_workload(self, key: JobKey, job: Object, view: JobSnapshot, plan: Plan) -> None:
+        """Bring Kueue's Workload of a queued job up to date, and look again for Kueue where there is none."""
+        if view.queueing is None:
+            return
+        workload_view = WorkloadView(
+            queue=view.queueing.queue,
+            gang=view.gang,
+            status=plan.status,
+            workload=None,
+            is_on_hold=view.is_paused or registry.is_suspended(job),
+            has_live_pods=self._has_live_pods(job),
+        )
+        await self._workloads.sync(job, view.naming, workload_view)
+        if not self._workloads.is_found and not plan.status.phase.is_final:
+            # A change of a Workload wakes its job; nothing tells when Kueue is installed.
+            self.queue.add_after(key, AGAIN.total_seconds())
 
     def _ask_logs(self, key: JobKey, view: JobSnapshot, plan: Plan) -> None:
         """Request the logs that the next decision needs, and drop what this one used."""
@@ -165,33 +252,65 @@ class Jobs:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
             logs = LogsRead(last_lines=self._last_lines.of(key), activity=self._log_activity.of(key))
-            return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
+            queueing = await self._workloads.state_of(job)
+            pods = self.pods.owned(uid_of(job))
+            view = look(ported, reading, pods, logs=logs, queueing=queueing)
+            view = replace(view, gang=grouped(view.gang, view.naming, self.native_groups))
+            departed = dict(self._departed.get(key, {}))
+            view = replace(view, departed=departed, starts_singly=self._starts_singly(job, view))
+            return await self._with_nodes(view) if self.reads_nodes else view
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
         except BadRequest as error:
             await self._say_unreadable(job, error)
         return None
 
+    async def _with_nodes(self, view: JobSnapshot) -> JobSnapshot:
+        """Return the snapshot with the nodes of pods that should have ended long ago; usually there are none."""
+        now = self.clock.now()
+        names = {pod.node for pod in view.ending_pods if pod.node and is_overdue(pod, now)}
+        return replace(view, nodes={name: await self._node(name) for name in sorted(names)})
+
+    async def _node(self, name: str) -> NodeSnapshot:
+        try:
+            return node_snapshot(await self.cluster.get(NODES, "", name))
+        except NotFound:
+            return NodeSnapshot(is_gone=True)
+        except Forbidden:
+            return NodeSnapshot(is_known=False)
+
+    def _forget_departed(self, key: JobKey, plan: Plan) -> None:
+        """Drop what is known of pods that the status does not refer to any more."""
+        uids = {record.uid for record in plan.status.replicas}
+        if departed := {uid: why for uid, why in self._departed.pop(key, {}).items() if uid in uids}:
+            self._departed[key] = departed
+
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
         """Record an event about a malformed field, which its author must correct; running pods continue."""
         await self.recorder.record(job, reasons.UNREADABLE, message=str(error), is_warning=True)
 
     def _decide(self, key: JobKey, view: JobSnapshot) -> Plan:
-        """Return the plan; its status shows what the cluster rejected of the last one."""
+        """Return the plan; its status shows what the cluster rejected of the last one, which is tried again later."""
         now = self.clock.now()
         plan = decide(view, now)
-        if not plan.create or key not in self._hindrances:
+        refusal = self._refusals.of(key, view.generation)
+        is_queued = view.queueing is not None and not view.queueing.is_admitted and not plan.status.phase.is_final
+        if refusal is None or not (plan.create or plan.auxiliary_pods or is_queued):
             return plan
-        return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
+        plan = replace(plan, status=hindered(plan.status, refusal.message, now))
+        if now >= refusal.until:
+            return plan
+        return replace(plan, create=(), auxiliary_pods=()).waking(refusal.until)
 
-    async def _hinder(self, key: JobKey, job: Object, message: str) -> None:
-        """Remember what the cluster rejected: the next status shows it, and every reconciliation retries."""
-        if self._hindrances.get(key) == message:
-            self.queue.add_after(key, AGAIN_SECONDS)
-            return
-        self._hindrances[key] = message
-        log.warning("the cluster rejects an object of a job", extra={"key": key, "error": message})
-        await self.recorder.record(job, reasons.REFUSED, message=message, is_warning=True)
+    async def _hinder(
+        self, key: JobKey, job: Object, error: PacelineError, *, view: JobSnapshot, is_prepared: bool = False
+    ) -> None:
+        """Remember what the cluster rejected, and record it if it is new; the next status shows it."""
+        message, now = str(error), self.clock.now()
+        is_new = self._refusals.add(key, message, generation=view.generation, now=now, is_prepared=is_prepared)
+        if is_new:
+            log.warning("the cluster rejects an object of a job", extra={"key": key, "error": message})
+            await self.recorder.record(job, reasons.REFUSED, message=message, is_warning=True)
         self.queue.add(key)
 
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
@@ -261,6 +380,11 @@ class Jobs:
 
         return changed
 
+    def _workload_changed(self, kind: str, namespace: str, name: str) -> None:
+        plural = self._plurals.get((f"{GROUP}/{VERSION}", kind))
+        if plural is not None:
+            self.queue.add((plural, namespace, name))
+
     def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         pod = new or old or {}
         owner = controller_of(pod)
@@ -271,6 +395,8 @@ class Jobs:
             key = (plural, key_of(pod)[0], str(owner["name"]))
             if new is not None:
                 self._holders.add(key)
+            elif disruption := disruption_of(pod):
+                self._departed.setdefault(key, {})[uid_of(pod)] = disruption
             is_under_way = new is not None and (new.get("status") or {}).get("phase") in UNDER_WAY
             self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
 

@@ -6,22 +6,33 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
+from paceline.apimachinery.meta import Object, annotations_of, condition_of, is_deleting, labels_of, name_of, uid_of
 from paceline.apimachinery.pods import sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apimachinery.untrusted import untrusted
 from paceline.errors import Invalid
 from paceline.kinds import registry
-from paceline.model import well_known_labels
-from paceline.model.gang import Gang, JobNaming, ReplicaId
+from paceline.model import reasons, well_known_labels
+from paceline.model.gang import Gang, JobNaming, JobProgress, PodTools, ReplicaId
 from paceline.model.job_status import JobStatus
 from paceline.model.replica_record import ContainerState
+from paceline.plan.job.disruption import OUT_OF_SERVICE
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, LogActivity, PodPhase, PodSnapshot
-from paceline.plan.scheduling.preemption import disruption_condition
+from paceline.plan.job.snapshot import (
+    AuxiliaryPodSnapshot,
+    Disruption,
+    JobSnapshot,
+    LogActivity,
+    NodeSnapshot,
+    PodPhase,
+    PodSnapshot,
+)
+from paceline.plan.queueing.kueue import QueueState, placed
 
 # Prefix of our own init containers and sidecars.
 STAGE = "paceline-"
+# Kubernetes' scheduler, which places pod by pod, and Kueue's label, by which it admits a job as a whole.
+DEFAULT_SCHEDULER, KUEUE = "default-scheduler", "kueue.x-k8s.io/queue-name"
 
 
 # The number of jobs whose expanded specs are cached.
@@ -36,6 +47,7 @@ class Reading:
     """
 
     job: Object
+    tools: PodTools = field(default_factory=PodTools)
     _is_checked: bool = field(init=False, default=False)
     _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
@@ -61,22 +73,20 @@ class Reading:
         if not self._is_checked and (faults := registry.faults(self.job)):
             raise Invalid(faults)
         self._is_checked = True
-        expanded, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
-        inputs = (status.ports, is_resumed, commit, status.scaled_down)
-        if (
-            expanded is None
-            or (expanded[0].ports, expanded[0].is_resumed, expanded[0].commit, expanded[0].scaled_down) != inputs
-        ):
-            expanded = self._expanded = registry.expand(
-                self.job, status.ports, is_resumed=is_resumed, commit=commit, scaled_down=status.scaled_down
-            )
+        expanded = self._expanded
+        progress = JobProgress(
+            resumes=status.resumes, commit=status.source.get("commit", ""), scaled_down=status.scaled_down
+        )
+        if expanded is None or (expanded[0].ports, expanded[0].progress) != (status.ports, progress):
+            expanded = self._expanded = registry.expand(self.job, status.ports, progress=progress, tools=self.tools)
         return expanded
 
 
 class Readings:
     """A cache of the specs of recently reconciled jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: PodTools) -> None:
+        self._tools = tools
         # At most one per job, least recently used first.
         self._known: dict[Hashable, Reading] = {}
 
@@ -84,7 +94,7 @@ class Readings:
         """Return the reading of a job, from the cache if it is current."""
         reading = self._known.pop(key, None)
         if reading is None or not reading.is_of(job):
-            reading = Reading(job=job)
+            reading = Reading(job=job, tools=self._tools)
         self._known[key] = reading
         if len(self._known) > MAX_READINGS:
             del self._known[next(iter(self._known))]
@@ -103,7 +113,14 @@ class LogsRead:
     activity: Mapping[LogRef, LogActivity] = field(default_factory=dict)
 
 
-def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> JobSnapshot:
+def look(
+    job: Object,
+    reading: Reading,
+    pods: tuple[Object, ...],
+    *,
+    logs: LogsRead,
+    queueing: QueueState | None = None,
+) -> JobSnapshot:
     """Put together what a job says, its status and its pods.
 
     Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
@@ -111,20 +128,35 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsR
     """
     status = JobStatus.from_wire(job.get("status") or {})
     naming, gang = reading.expanded(status)
+    auxiliary_pods = tuple(auxiliary for pod in pods if (auxiliary := auxiliary_pod_snapshot(pod)) is not None)
+    annotations = annotations_of(job)
+    is_admitted = queueing is None or queueing.is_admitted
     return JobSnapshot(
         naming=naming,
-        gang=gang,
+        gang=placed(gang, queueing.placements) if queueing is not None and queueing.placements else gang,
         pods=tuple(member_pod for pod in pods if (member_pod := pod_snapshot(pod)) is not None),
         status=status,
-        auxiliary_pods=tuple(auxiliary for pod in pods if (auxiliary := auxiliary_pod_snapshot(pod)) is not None),
+        auxiliary_pods=tuple(pod for pod in auxiliary_pods if pod.ends_at is None),
+        ending_auxiliary_pods=tuple(pod for pod in auxiliary_pods if pod.ends_at is not None),
+        waits_for_nodes=annotations.get(well_known_labels.NODE_LOST) == "Wait",
         generation=_generation(job),
         is_paused=reading.is_paused,
-        is_suspended=registry.is_suspended(job),
+        is_suspended=registry.is_suspended(job) or not is_admitted,
+        queueing=queueing,
         created_at=_created_at(job),
-        restart_request=annotations_of(job).get(well_known_labels.RESTART, ""),
+        restart_request=annotations.get(well_known_labels.RESTART, ""),
+        asked_by=annotations.get(well_known_labels.ASKED_BY, ""),
         last_lines=logs.last_lines,
         log_activity=logs.activity,
     )
+
+
+def has_gang_scheduler(job: Object, gang: Gang) -> bool:
+    """Return whether the job says who starts all its pods or none: a queue, Kueue, or a scheduler of its own."""
+    template = gang.member(gang.leader).template
+    labels = {**labels_of(job), **((template.get("metadata") or {}).get("labels") or {})}
+    scheduler = template["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+    return bool(gang.queue) or KUEUE in labels or scheduler != DEFAULT_SCHEDULER
 
 
 @untrusted
@@ -158,11 +190,13 @@ def pod_snapshot(pod: Object) -> PodSnapshot | None:
             *(_container(status_entry) for status_entry in status.get("containerStatuses") or ()),
         ),
         is_deleting=is_deleting(pod),
-        ends_at=from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None,
+        ends_at=_ends_at(pod),
         reason=reason,
         message=message,
         stages=tuple(_stage(stage) for stage in _inits(status) if str(stage.get("name")).startswith(STAGE)),
-        preemption=str((disruption_condition(pod) or {}).get("message") or ""),
+        disruption=disruption_of(pod),
+        node=node_of(pod),
+        is_forced=_is_forced(pod),
     )
 
 
@@ -171,7 +205,7 @@ def auxiliary_pod_snapshot(pod: Object) -> AuxiliaryPodSnapshot | None:
     """Return the snapshot of an auxiliary pod; None for any other pod."""
     labels = labels_of(pod)
     attempt = labels.get(well_known_labels.ATTEMPT, "0")
-    if well_known_labels.ERRAND not in labels or is_deleting(pod) or not attempt.isdigit():
+    if well_known_labels.ERRAND not in labels or not attempt.isdigit():
         return None
     status = pod.get("status") or {}
     ends = [
@@ -179,13 +213,64 @@ def auxiliary_pod_snapshot(pod: Object) -> AuxiliaryPodSnapshot | None:
         for wire in status.get("containerStatuses") or ()
         if (container := _container(wire)).exit_code is not None
     ]
+    reason, message = why_of(status)
     return AuxiliaryPodSnapshot(
         name=labels[well_known_labels.ERRAND],
         pod=name_of(pod),
         attempt=int(attempt),
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
-        message=ends[0].message if ends else why_of(status)[1],
+        message=ends[0].message if ends else message,
+        reason="" if ends else reason,
         finished_at=ends[0].finished_at if ends else None,
+        uid=uid_of(pod),
+        ends_at=_ends_at(pod),
+        node=node_of(pod),
+        is_forced=_is_forced(pod),
+    )
+
+
+def node_of(pod: Object) -> str:
+    """Return the node that a pod is assigned to; empty if there is none yet."""
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def _ends_at(pod: Object) -> datetime | None:
+    """Return when the grace period of a deleted pod ends, which is what Kubernetes writes as its deletion time."""
+    return from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None
+
+
+def _is_forced(pod: Object) -> bool:
+    return is_deleting(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
+
+
+def disruption_of(pod: Object) -> Disruption | None:
+    """Return why the cluster takes a pod away; None if it does not.
+
+    The scheduler marks a pod before it is deleted. Other marks count once the pod is being deleted or has ended: the
+    deletion that they announce may fail.
+    """
+    condition = condition_of(pod, "DisruptionTarget") or {}
+    if condition.get("status") != "True":
+        return None
+    reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
+    if reason == reasons.PREEMPTION_BY_SCHEDULER:
+        return Disruption(reason=reason, message=message or reason)
+    if not is_deleting(pod) and not PodPhase((pod.get("status") or {}).get("phase") or PodPhase.PENDING).is_final:
+        return None
+    text = ": ".join(part for part in (reason, message) if part)
+    where = f" from node {node}" if (node := node_of(pod)) else ""
+    return Disruption(reason=reason, message=f"pod {name_of(pod)} was taken{where} ({text})")
+
+
+@untrusted
+def node_snapshot(node: Object) -> NodeSnapshot:
+    """Return the snapshot of a node."""
+    ready = condition_of(node, "Ready") or {}
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return NodeSnapshot(
+        is_ready=ready.get("status") == "True",
+        is_out_of_service=any(taint.get("key") == OUT_OF_SERVICE for taint in taints),
+        since=str(ready.get("lastTransitionTime") or ""),
     )
 
 

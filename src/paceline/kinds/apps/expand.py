@@ -26,7 +26,6 @@ from paceline.model import well_known_labels
 
 FindFaults = Callable[[Object], tuple[Fault, ...]]
 
-MAX_NAME = 64
 # Short enough for pod names, which add a hash, a replica and an attempt.
 MAX_STEM = 30
 HASH_LENGTH = 5
@@ -112,8 +111,8 @@ def name_faults(obj: Object) -> tuple[Fault, ...]:
     name = name_of(obj)
     if not name:
         return (required("metadata.name", "set a name for the application, such as mnist"),)
-    if len(name) > MAX_NAME:
-        return (invalid("metadata.name", name, f"must have at most {MAX_NAME} characters"),)
+    if len(name) > training_app.MAX_NAME:
+        return (invalid("metadata.name", name, f"must have at most {training_app.MAX_NAME} characters"),)
     # Kubernetes' rule for a DNS label, except for the length.
     if subdomain_problem(name) or "." in name:
         return (invalid("metadata.name", name, f"{LABEL_RULE}{better_name(name)}"),)

@@ -5,16 +5,23 @@ Out    its faults; kinds/apps/expand.py, which knows templates and job kinds, ex
 Never  creates a job: its controller does.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from paceline.apimachinery.field_errors import forbidden, required
 from paceline.apimachinery.scheme import Column
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.kind_types import PlainKind
+from paceline.kinds.name_rules import app_name_rules
 from paceline.kinds.spec.fields import Count, Free, Part, about, any_shape
+from paceline.model.app_status import AppStatus
 
 PLURAL = "trainingapps"
+MAX_NAME = 64
 DEFAULT_HISTORY = 10
+NEITHER = "set a template and its values, or a job in spec.job"
+BOTH = "spec.template is also set; remove one of them"
+NO_VALUES = "values are only used with a template; remove them, or set spec.template instead of spec.job"
 
 
 class TemplateRef(Part, frozen=True, kw_only=True):
@@ -34,6 +41,22 @@ class JobOf(Part, frozen=True, kw_only=True):
 class TrainingApp(Part, frozen=True, kw_only=True):
     """A training that is repeated with changes: each change runs as a new job, the next revision."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule="has(self.template) || has(self.job)",
+            message=NEITHER,
+            field=".template",
+            reason="FieldValueRequired",
+        ),
+        CelRule(rule="!has(self.template) || !has(self.job)", message=BOTH, field=".job", reason="FieldValueForbidden"),
+        CelRule(
+            rule="!has(self.job) || has(self.template) || !has(self.values)",
+            message=NO_VALUES,
+            field=".values",
+            reason="FieldValueForbidden",
+        ),
+    )
+
     template: Annotated[TemplateRef | None, about("Template that creates the job from the values.")] = None
     values: Annotated[
         Free | None, any_shape("Values for the template; `paceline app template show NAME` explains them.")
@@ -49,16 +72,11 @@ class TrainingApp(Part, frozen=True, kw_only=True):
 def check(spec: TrainingApp, path: str) -> tuple[Fault, ...]:
     """Return the broken rules between fields."""
     if spec.template is None and spec.job is None:
-        return (required(f"{path}.template", "set a template and its values, or a job in spec.job"),)
+        return (required(f"{path}.template", NEITHER),)
     if spec.template is not None and spec.job is not None:
-        return (forbidden(f"{path}.job", "spec.template is also set; remove one of them"),)
+        return (forbidden(f"{path}.job", BOTH),)
     if spec.job is not None and spec.values is not None:
-        return (
-            forbidden(
-                f"{path}.values",
-                "values are only used with a template; remove them, or set spec.template instead of spec.job",
-            ),
-        )
+        return (forbidden(f"{path}.values", NO_VALUES),)
     return ()
 
 
@@ -67,6 +85,8 @@ KIND = PlainKind(
     plural=PLURAL,
     short_names=("app", "apps"),
     spec=TrainingApp,
+    status=AppStatus,
+    name_rules=app_name_rules(MAX_NAME),
     columns=(
         Column(name="Revision", path=".status.revision", type="integer"),
         Column(name="Phase", path=".status.phase", description="Phase of the current revision."),

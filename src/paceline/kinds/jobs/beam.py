@@ -9,6 +9,7 @@ from typing import Annotated
 
 from paceline.errors import Fault
 from paceline.kinds.kind_types import MUTABLE, CannotRun, JobKind, Located
+from paceline.kinds.name_rules import job_name_rules
 from paceline.kinds.spec.fields import Free, Part, about
 from paceline.kinds.spec.pod_template import check_template
 from paceline.kinds.spec.run_policy import RunMode, Scheduler, check_run_mode
@@ -88,6 +89,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(f"{len(SUBMITTER) + len('-0')}"),
     # Nothing runs, so suspend and the TTL have no effect.
     mutable=MUTABLE[:2],
 )

@@ -6,23 +6,28 @@ Never  reads a pod, a clock, or another kind.
 """
 
 import shlex
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
-from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers, script_rule
 from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.name_rules import job_name_rules
 from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Resources, Template, about
-from paceline.kinds.spec.pod_template import Words
+from paceline.kinds.spec.pod_template import SketchedTemplate, Words
 from paceline.kinds.spec.run_policy import debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 PORT, USUAL_PORT = "master", 29500
+
+
+NO_SCRIPT = "set the training script, such as [train.py]"
 
 
 class TorchConfig(Part, frozen=True, kw_only=True):
@@ -42,6 +47,8 @@ class ColossalAISsh(Part, frozen=True, kw_only=True):
 
 class ColossalAIJob(LauncherJob, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (script_rule("torchConfig", message=NO_SCRIPT),)
 
     torch_config: Annotated[TorchConfig | None, about("How torchrun is called on every worker.")] = None
     ssh: Annotated[ColossalAISsh | None, about("T9k's SSH settings.")] = None
@@ -91,7 +98,7 @@ def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:
     """Return the broken rules between fields."""
     faults = list(launcher_jobs.check(job, path))
     if not (job.torch_config or TorchConfig()).script and not is_debug(job.run_mode):
-        faults.append(required(f"{path}.torchConfig.script", "set the training script, such as [train.py]"))
+        faults.append(required(f"{path}.torchConfig.script", NO_SCRIPT))
     return tuple(faults)
 
 
@@ -135,6 +142,8 @@ KIND = JobKind(
     expand=expand,
     places=launcher_jobs.places,
     templates=launcher_jobs.templates,
+    template=SketchedTemplate,
+    name_rules=job_name_rules(f"{len('launcher-0')}"),
     ports=ports,
     old=OldColossalAIJob,
     migrate=migrate,

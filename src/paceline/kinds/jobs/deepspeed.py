@@ -7,14 +7,16 @@ Never  reads a pod, a clock, or another kind.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from paceline.apimachinery.field_errors import forbidden, invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import remote_launch, replica_specs
-from paceline.kinds.jobs.replica_specs import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.jobs.replica_specs import ELASTIC_SCALE, Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.kind_types import MUTABLE, JobKind, Located, Ports
+from paceline.kinds.name_rules import job_name_rules
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Positive, Replicas, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, with_container, with_env
@@ -50,6 +52,13 @@ UNSUPPORTED_FLAGS = ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_ra
 # Values that cannot be passed literally: the file has one line per variable, and Kubernetes expands $(NAME).
 UNSUPPORTED_VALUES = ("\n", "$(", "$$")
 RUN_HINT = "set one of python, module and exec, such as {python: [train.py]}"
+
+
+_HAS_CUSTOM = "has(self.config.customCommand) && self.config.customCommand != ''"
+_DEBUG = "has(self.runMode) && has(self.runMode.debug)"
+_IS_DEBUGGED = " || ".join(
+    f"{_DEBUG} && has({name}) && {name}" for name in ("self.runMode.debug.enabled", "self.runMode.debug.enable")
+)
 
 
 class Run(Part, frozen=True, kw_only=True):
@@ -93,6 +102,15 @@ class Worker(Part, frozen=True, kw_only=True):
 
 class DeepSpeedJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed training with DeepSpeed; the first worker starts it and decides the job's result."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule=f"has(self.config) && (has(self.config.run) || {_HAS_CUSTOM}) || {_IS_DEBUGGED}",
+            message=RUN_HINT,
+            field=".config.run",
+            reason="FieldValueRequired",
+        ),
+    )
 
     config: Annotated[Config | None, about("How deepspeed is called.")] = None
     disable_custom_env: Annotated[
@@ -187,10 +205,12 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(f"{len('worker-0')}"),
     ports=ports,
     old=OldDeepSpeedJob,
     migrate=migrate,
     mutable=(*MUTABLE, "elastic.expectedReplicas"),
+    scale=ELASTIC_SCALE,
 )
 
 

@@ -8,17 +8,19 @@ Never  reads a pod, a clock, or another kind.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from paceline.apimachinery.field_errors import did_you_mean, invalid, unsupported
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs.replica_specs import check_replicas, places, templates, types_of
 from paceline.kinds.kind_types import JobKind
+from paceline.kinds.name_rules import BY_REPLICAS, job_name_rules
 from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import Free, Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.spec.fields import BY_TYPE, Free, Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.spec.pod_template import check_unique, each_container, with_labels
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_policy import (
@@ -124,6 +126,7 @@ def _texts(template: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
                     yield f"{container_path}.env[{position}].value", variable["value"]
 
 
+MAX_PORTS = 64
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
 # Replica type → ranks, as numbers or strings. An empty rule would be met at once.
 RankRule = Annotated[
@@ -144,6 +147,15 @@ class GenericReplicaSpec(Part, frozen=True, kw_only=True):
 class ServicePort(Part, frozen=True, kw_only=True):
     """A port of every replica."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            # A number that is written as a string is left to the webhook: CEL takes its length for unbounded.
+            rule="!has(self.targetPort) || type(self.targetPort) == string || self.targetPort == self.port",
+            message="must equal port, or be omitted: replicas are reached directly",
+            field=".targetPort",
+        ),
+    )
+
     name: Annotated[str, about("Name of the port, for $(service.port[NAME]).")] = ""
     port: Annotated[PortNumber, about("Number of the port.")]
     target_port: Annotated[int | str | None, about("Must equal port, because replicas are reached directly.")] = None
@@ -153,7 +165,7 @@ class ServicePort(Part, frozen=True, kw_only=True):
 class Service(Part, frozen=True, kw_only=True):
     """Host names and ports at which replicas reach each other."""
 
-    ports: Annotated[tuple[ServicePort, ...], about("Ports of every replica.")] = ()
+    ports: Annotated[tuple[ServicePort, ...], Meta(max_length=MAX_PORTS), about("Ports of every replica.")] = ()
 
 
 class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
@@ -168,7 +180,7 @@ class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
         ),
     ]
     failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
-    replica_specs: Annotated[tuple[GenericReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    replica_specs: Annotated[tuple[GenericReplicaSpec, ...], BY_TYPE, about("The replicas, by type.")]
     service: Annotated[Service | None, about("Host names and ports at which replicas reach each other.")] = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None
@@ -234,6 +246,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(BY_REPLICAS),
     migrate=migrate,
 )
 

@@ -1,20 +1,26 @@
 """Functions for kinds with a launcher and workers: MPIJob and ColossalAIJob."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Annotated, ClassVar, Literal
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration, Move
 from paceline.kinds.decode import misfits
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
-from paceline.kinds.jobs.replica_specs import container_named
+from paceline.kinds.jobs.replica_specs import (
+    check_types,
+    container_hint,
+    container_named,
+    has_type,
+    named_container_rule,
+    single_rule,
+)
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
-from paceline.kinds.spec.pod_template import SketchedTemplate, check_template, check_unique, with_container
+from paceline.kinds.spec.fields import BY_TYPE, Free, Part, Replicas, Template, about
+from paceline.kinds.spec.pod_template import SketchedTemplate, check_template, with_container
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_policy import Limits, RunMode, Scheduler, Scope, Suspend, check_run_mode, resumed
 from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
@@ -26,7 +32,11 @@ LAUNCHER_RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": 
 INHERITED = ("image", "imagePullPolicy", "workingDir", "env", "envFrom", "volumeMounts", "securityContext")
 # The same for the pod: its volumes, and what is needed to pull and run the image.
 SHARED = ("volumes", "securityContext", "imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
-CONTAINER_HINT = "one container must be named worker: the one that trains"
+DEBUG_SWITCHES = ("self.runMode.debug.enabled", "self.runMode.debug.enable")
+ONE_LAUNCHER = "a job has exactly one launcher; must be 1"
+NO_WORKER, NO_TEMPLATE = "add an entry of type worker; it runs the program", "set the pod template of the workers"
+# The name of the workers' container in older shapes of MPIJob.
+OLD_CONTAINER = "mpi-worker"
 
 CleanUpWorkers = Annotated[
     bool,
@@ -48,6 +58,17 @@ class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
 class LauncherReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        single_rule("launcher", message=ONE_LAUNCHER),
+        CelRule(
+            rule="self.type != 'worker' || has(self.template)",
+            message=NO_TEMPLATE,
+            field=".template",
+            reason="FieldValueRequired",
+        ),
+        named_container_rule("worker", OLD_CONTAINER, role="worker"),
+    )
+
     type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
     replicas: Replicas = 1
     template: Annotated[
@@ -67,7 +88,10 @@ class LauncherJob(DataFlowSpec, frozen=True, kw_only=True):
     """The fields of a job with a launcher and workers."""
 
     replica_specs: Annotated[
-        tuple[LauncherReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")
+        tuple[LauncherReplicaSpec, ...],
+        BY_TYPE,
+        has_type("worker", message=NO_WORKER),
+        about("The workers and the launcher."),
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
@@ -76,18 +100,31 @@ class LauncherJob(DataFlowSpec, frozen=True, kw_only=True):
     scheduler: Annotated[Scheduler | None, about("Scheduler of the pods.")] = None
 
 
+def script_rule(config: str, *, message: str) -> CelRule:
+    """Return the rule that a program is set, unless the job is only debugged or has the shape used until 2025."""
+    debug = "has(self.runMode) && has(self.runMode.debug)"
+    is_debugged = " || ".join(f"{debug} && has({name}) && {name}" for name in DEBUG_SWITCHES)
+    is_set = f"has(self.{config}) && has(self.{config}.script) && size(self.{config}.script) > 0"
+    return CelRule(
+        rule=f"has(self.worker) || {is_set} || {is_debugged}",
+        message=message,
+        field=f".{config}.script",
+        reason="FieldValueRequired",
+    )
+
+
 def check(job: LauncherJob, path: str) -> Iterator[Fault]:
     """Yield a fault for each broken rule that both kinds have."""
     specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
-    yield from check_unique(types, specs_path, "type")
+    yield from check_types(types, specs_path)
     for index, spec in enumerate(job.replica_specs):
         if spec.type == LAUNCHER and spec.replicas > 1:
-            yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, "a job has exactly one launcher; must be 1")
+            yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, ONE_LAUNCHER)
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
     if WORKER in types:
         yield from _check_templates(job, specs_path)
     else:
-        yield required(specs_path, "add an entry of type worker; it runs the program")
+        yield required(specs_path, NO_WORKER)
 
 
 def _check_templates(job: LauncherJob, path: str) -> Iterator[Fault]:
@@ -98,7 +135,7 @@ def _check_templates(job: LauncherJob, path: str) -> Iterator[Fault]:
         if spec.type == LAUNCHER:
             faults += misfits(spec.template or {}, SketchedTemplate, template_path)
         elif spec.template is None:
-            faults.append(required(template_path, "set the pod template of the workers"))
+            faults.append(required(template_path, NO_TEMPLATE))
         else:
             faults += _check_worker(spec.template, template_path)
     yield from faults
@@ -113,7 +150,7 @@ def _check_worker(template: Free, path: str) -> Iterator[Fault]:
     faults = check_template(template, path)
     yield from faults
     if not faults and WORKER not in [container["name"] for container in template["spec"]["containers"]]:
-        yield required(f"{path}.spec.containers", CONTAINER_HINT)
+        yield required(f"{path}.spec.containers", container_hint(WORKER))
 
 
 def workers(job: LauncherJob) -> tuple[ReplicaId, ...]:

@@ -7,23 +7,27 @@ Never  reads a pod, a clock, or another kind.
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.compat import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
-from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers
+from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, LauncherJob, OldCleanUpWorkers, script_rule
 from paceline.kinds.jobs.replica_specs import container_named
 from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.name_rules import job_name_rules
 from paceline.kinds.spec.fields import Count, Free, Part, Template, about, whole_number
-from paceline.kinds.spec.pod_template import Words, with_env, with_labels
+from paceline.kinds.spec.pod_template import SketchedTemplate, Words, with_env, with_labels
 from paceline.kinds.spec.run_policy import debugged, is_debug
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 
-OLD_CONTAINER = "mpi-worker"
 PER_NODE = ("-N", "-npernode", "--npernode")
 IN_ALL = ("-np", "--np", "-n", "--n", "-c")
+
+
+NO_SCRIPT = "set the program that mpirun starts, such as [python3, train.py]"
 
 
 class MPIConfig(Part, frozen=True, kw_only=True):
@@ -46,6 +50,8 @@ class MPISsh(Part, frozen=True, kw_only=True):
 
 class MPIJob(LauncherJob, frozen=True, kw_only=True):
     """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (script_rule("mpiConfig", message=NO_SCRIPT),)
 
     mpi_config: Annotated[MPIConfig | None, about("How mpirun is called.")] = None
     ssh: Annotated[MPISsh | None, about("T9k's SSH settings.")] = None
@@ -91,9 +97,7 @@ def check(job: MPIJob, path: str) -> tuple[Fault, ...]:
     """Return the broken rules between fields."""
     faults = list(launcher_jobs.check(job, path))
     if not (job.mpi_config or MPIConfig()).script and not is_debug(job.run_mode):
-        faults.append(
-            required(f"{path}.mpiConfig.script", "set the program that mpirun starts, such as [python3, train.py]")
-        )
+        faults.append(required(f"{path}.mpiConfig.script", NO_SCRIPT))
     return tuple(faults)
 
 
@@ -128,7 +132,7 @@ def migrate(draft: Migration) -> None:
     draft.move(("spec", "worker", "extraMPIArgs"), (*config, "extraArgs"))
     _processes_to_args(draft)
     draft.move(("spec", "ssh", "authMountPath"), ("spec", "ssh", "sshAuthMountPath"))
-    launcher_jobs.migrate(draft, old_container=OLD_CONTAINER)
+    launcher_jobs.migrate(draft, old_container=launcher_jobs.OLD_CONTAINER)
 
 
 KIND = JobKind(
@@ -140,6 +144,8 @@ KIND = JobKind(
     expand=expand,
     places=launcher_jobs.places,
     templates=launcher_jobs.templates,
+    template=SketchedTemplate,
+    name_rules=job_name_rules(f"{len('launcher-0')}"),
     ports=ports,
     old=OldMPIJob,
     migrate=migrate,

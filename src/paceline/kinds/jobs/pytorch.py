@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule, obeys
 from paceline.kinds.compat import Migration
 from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
 from paceline.kinds.jobs.replica_specs import (
+    ELASTIC_SCALE,
     Elastic,
     check_elastic,
     check_replicas,
@@ -27,8 +27,10 @@ from paceline.kinds.jobs.replica_specs import (
     with_size,
 )
 from paceline.kinds.kind_types import MUTABLE, JobKind, Ports
+from paceline.kinds.name_rules import BY_TYPES, job_name_rules
 from paceline.kinds.spec.data import DataFlowSpec
 from paceline.kinds.spec.fields import (
+    BY_TYPE,
     MAX_REPLICAS,
     Count,
     Free,
@@ -64,6 +66,16 @@ ELASTIC_RESTARTS = 10
 RENDEZVOUS_OPTIONS = ("--rdzv_conf", "--rdzv-conf")
 
 
+NO_PROCESSES = f"must be at least 1, or one of {', '.join(PROCESS_WORDS)}"
+PROCESSES = obeys(
+    CelRule(
+        rule="type(self) == int ? self > 0 && self < 1000000000"
+        f" : string(self).matches('^({'|'.join(PROCESS_WORDS)}|0*[1-9][0-9]{{0,8}})$')",
+        message=NO_PROCESSES,
+    )
+)
+
+
 class PyTorchReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
 
@@ -85,7 +97,9 @@ class Torchrun(Part, frozen=True, kw_only=True):
     max_restarts: Annotated[
         Count | None, about("Restarts by torchrun itself. If omitted, 0, or 10 in an elastic job.")
     ] = None
-    proc_per_node: Annotated[int | str | None, about("Number of processes per replica, or gpu for one per GPU.")] = None
+    proc_per_node: Annotated[
+        int | str | None, PROCESSES, about("Number of processes per replica, or gpu for one per GPU.")
+    ] = None
     rdzv_backend: Annotated[
         Literal["c10d", "etcd", "etcd-v2"], about("Rendezvous backend; you have to run an etcd server yourself.")
     ] = "c10d"
@@ -108,7 +122,7 @@ class PyTorchTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed PyTorch training; the first replica is the master and decides the job's result."""
 
     replica_specs: Annotated[
-        tuple[PyTorchReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
+        tuple[PyTorchReplicaSpec, ...], BY_TYPE, about("The replicas, by type; ranks follow this order.")
     ]
     torchrun_config: Annotated[Torchrun | None, about("Settings of torchrun.")] = None
     elastic: Annotated[
@@ -195,11 +209,13 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(BY_TYPES),
     claims=own_tensorboard_claims,
     ports=ports,
     old=OldPyTorchTrainingJob,
     migrate=migrate,
     mutable=(*MUTABLE, "elastic.expectedReplicas"),
+    scale=ELASTIC_SCALE,
 )
 
 
@@ -324,7 +340,7 @@ def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
     if count is None or count in PROCESS_WORDS:
         return
     if not whole_number(count):
-        yield invalid(f"{path}.procPerNode", count, f"must be at least 1, or one of {', '.join(PROCESS_WORDS)}")
+        yield invalid(f"{path}.procPerNode", count, NO_PROCESSES)
 
 
 def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:

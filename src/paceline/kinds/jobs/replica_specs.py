@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 from msgspec import Meta
 
-from paceline.apimachinery.field_errors import did_you_mean, invalid, required
+from paceline.apimachinery.field_errors import did_you_mean, duplicate, invalid, required
+from paceline.apimachinery.scheme import ScalePaths
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule, obeys
 from paceline.kinds.compat import Migration
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import MAX_REPLICAS, Free, Part, about
-from paceline.kinds.spec.pod_template import check_template, check_unique
+from paceline.kinds.spec.pod_template import check_template
 from paceline.kinds.spec.restart_policy import Limited, each_restart, limits_of, object_to_text, policy_of
 from paceline.kinds.spec.run_policy import RunPolicy
 from paceline.model.gang import CleanUp, Gang, Member, ReplicaId, RestartPolicy, RestartScope
@@ -57,9 +59,46 @@ def templates_of(specs: Sequence[Replica], path: str) -> tuple[Located, ...]:
 
 def check_replicas(specs: Sequence[Replica], path: str) -> Iterator[Fault]:
     """Yield a fault for each repeated replica type, and the faults of the pod templates."""
-    yield from check_unique(types_of(specs), path, "type")
+    yield from check_types(types_of(specs), path)
     for template_path, template in templates_of(specs, path):
         yield from check_template(template, template_path)
+
+
+def check_types(types: Sequence[str], path: str) -> Iterator[Fault]:
+    """Yield a fault for each repeated replica type; the path is that of the entry, as in a list with keys."""
+    for index, role in enumerate(types):
+        if role in types[:index]:
+            yield duplicate(f"{path}[{index}]", {"type": role})
+
+
+def named_container_rule(*names: str, role: str = "") -> CelRule:
+    """Return the rule that one container of a template has one of these names; with a role, only its templates."""
+    others = "!has(self.template) || " + (f"self.type != '{role}' || " if role else "")
+    listed = ", ".join(f"'{name}'" for name in names)
+    return CelRule(
+        rule=f"{others}!has(self.template.spec) || self.template.spec.containers.exists(c, c.name in [{listed}])",
+        message=container_hint(names[0]),
+        field=".template.spec.containers",
+        reason="FieldValueRequired",
+    )
+
+
+def container_hint(name: str, near: str = "") -> str:
+    """Return the message about a template without the training container of the kind."""
+    return f"one container must be named {name}{near}: the one that trains"
+
+
+def single_rule(*roles: str, message: str) -> CelRule:
+    """Return the rule that there is at most one replica of some types."""
+    listed = ", ".join(f"'{role}'" for role in roles)
+    rule = f"!(self.type in [{listed}]) || !has(self.replicas) || self.replicas == 1"
+    return CelRule(rule=rule, message=message, field=".replicas")
+
+
+def has_type(*roles: str, message: str) -> Meta:
+    """Return the rule of `replicaSpecs` that one of these types is among them."""
+    listed = ", ".join(f"'{role}'" for role in roles)
+    return obeys(CelRule(rule=f"self.exists(r, r.type in [{listed}])", message=message, reason="FieldValueRequired"))
 
 
 class TrainingReplica(Replica, Protocol):
@@ -109,9 +148,7 @@ def check_container(templates: Sequence[Located], name: str) -> Iterator[Fault]:
         names = [container.get("name", "") for container in template["spec"]["containers"]]
         if name not in names:
             near = " (there is one with a similar name)" if any(did_you_mean(other, [name]) for other in names) else ""
-            yield required(
-                f"{template_path}.spec.containers", f"one container must be named {name}{near}: the one that trains"
-            )
+            yield required(f"{template_path}.spec.containers", container_hint(name, near))
 
 
 def container_named(template: Free, *names: str) -> int:
@@ -126,11 +163,31 @@ def migrate(draft: Migration) -> None:
         object_to_text(draft, path)
 
 
+# `kubectl scale` sets the desired number of replicas of an elastic job.
+ELASTIC_SCALE = ScalePaths(spec=".spec.elastic.expectedReplicas", status=".status.elastic.currentReplicas")
 Size = Annotated[int, Meta(ge=1, le=MAX_REPLICAS)]
+
+
+_BOUNDS_AGREE = "!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas"
 
 
 class Elastic(Part, frozen=True, kw_only=True):
     """Bounds for the number of replicas of an elastic job."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule=_BOUNDS_AGREE,
+            message="must be at most maxReplicas",
+            field=".minReplicas",
+        ),
+        CelRule(
+            rule=f"!has(self.expectedReplicas) || !({_BOUNDS_AGREE})"
+            " || (!has(self.minReplicas) || self.expectedReplicas >= self.minReplicas)"
+            " && (!has(self.maxReplicas) || self.expectedReplicas <= self.maxReplicas)",
+            message="must be between minReplicas and maxReplicas",
+            field=".expectedReplicas",
+        ),
+    )
 
     enabled: Annotated[bool, about("Allow the number of replicas to change while the job runs.")] = False
     min_replicas: Annotated[Size | None, about("Minimum number of replicas.")] = None

@@ -8,19 +8,19 @@ Never  reads a pod, a clock, or another kind.
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Annotated, ClassVar, Literal
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.apimachinery.pods import port_number
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.interactive.spec import TensorBoardSpec, check_logs, own_tensorboard_claims
 from paceline.kinds.jobs import replica_specs
 from paceline.kinds.jobs.replica_specs import check_replicas, places, templates, types_of
 from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.name_rules import BY_REPLICAS, job_name_rules
 from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
+from paceline.kinds.spec.fields import BY_TYPE, Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import with_env
 from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_policy import (
@@ -42,8 +42,21 @@ PORT_NAME = "tfjob-port"
 CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
 
+NO_TRAINER = "add replicas of type worker or chief; they train and decide the job's result"
+
+
+def _one(role: str) -> str:
+    return f"a job has at most one {role}; must be 1"
+
+
 class TensorFlowReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        replica_specs.single_rule(CHIEF, message=_one(CHIEF)),
+        replica_specs.single_rule(EVALUATOR, message=_one(EVALUATOR)),
+        replica_specs.named_container_rule(CONTAINER),
+    )
 
     type: Annotated[
         Literal["chief", "worker", "ps", "evaluator"],
@@ -57,7 +70,12 @@ class TensorFlowReplicaSpec(Part, frozen=True, kw_only=True):
 class TensorFlowTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed TensorFlow training; the chief, or else the first worker, decides the job's result."""
 
-    replica_specs: Annotated[tuple[TensorFlowReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    replica_specs: Annotated[
+        tuple[TensorFlowReplicaSpec, ...],
+        BY_TYPE,
+        replica_specs.has_type(CHIEF, WORKER, message=NO_TRAINER),
+        about("The replicas, by type."),
+    ]
     restart_scope: Scope | None = None
     success_policy: Annotated[
         Literal["AllWorkers"] | None,
@@ -129,6 +147,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(BY_REPLICAS),
     claims=own_tensorboard_claims,
     ports=ports,
     migrate=replica_specs.migrate,
@@ -190,7 +209,7 @@ def _env(cluster: _TensorFlowCluster, place: ReplicaId) -> dict[str, str]:
 def _check_roles(job: TensorFlowTrainingJob, path: str) -> Iterator[Fault]:
     types = types_of(job.replica_specs)
     if CHIEF not in types and WORKER not in types:
-        yield required(path, "add replicas of type worker or chief; they train and decide the job's result")
+        yield required(path, NO_TRAINER)
     for index, spec in enumerate(job.replica_specs):
         if spec.type in (CHIEF, EVALUATOR) and spec.replicas > 1:
-            yield invalid(f"{path}[{index}].replicas", spec.replicas, f"a job has at most one {spec.type}; must be 1")
+            yield invalid(f"{path}[{index}].replicas", spec.replicas, _one(spec.type))

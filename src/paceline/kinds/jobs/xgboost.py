@@ -7,17 +7,17 @@ Never  reads a pod, a clock, or another kind.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Annotated, ClassVar, Literal
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule
 from paceline.kinds.jobs import replica_specs
 from paceline.kinds.jobs.replica_specs import check_replicas, templates, types_of
 from paceline.kinds.kind_types import JobKind, Ports
+from paceline.kinds.name_rules import BY_REPLICAS, job_name_rules
 from paceline.kinds.spec.data import DataFlowSpec
-from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
+from paceline.kinds.spec.fields import BY_TYPE, Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import read, with_env
 from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_policy import (
@@ -38,8 +38,17 @@ PORT, USUAL_PORT = "master", 9991
 DECLARED = "xgboost-port"
 
 
+NO_MASTER = "add a replica of type master; it runs the tracker and decides the job's result"
+ONE_MASTER = "a job has exactly one master; must be 1"
+
+
 class XGBoostReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas of one type."""
+
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        replica_specs.single_rule(MASTER, message=ONE_MASTER),
+        replica_specs.named_container_rule(CONTAINER),
+    )
 
     type: Annotated[Literal["master", "worker"], about("Role of these replicas: master or worker.")]
     replicas: Replicas = 1
@@ -51,7 +60,10 @@ class XGBoostTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed XGBoost training; the master runs the tracker and decides the job's result."""
 
     replica_specs: Annotated[
-        tuple[XGBoostReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; the master has rank 0.")
+        tuple[XGBoostReplicaSpec, ...],
+        BY_TYPE,
+        replica_specs.has_type(MASTER, message=NO_MASTER),
+        about("The replicas, by type; the master has rank 0."),
     ]
     restart_scope: Scope | None = None
     suspend: Suspend = False
@@ -115,6 +127,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    name_rules=job_name_rules(BY_REPLICAS),
     ports=ports,
     migrate=replica_specs.migrate,
 )
@@ -155,7 +168,7 @@ def _env(peers: _XGBoostPeers, rank: int) -> dict[str, str]:
 
 def _check_master(job: XGBoostTrainingJob, path: str) -> Iterator[Fault]:
     if MASTER not in types_of(job.replica_specs):
-        yield required(path, "add a replica of type master; it runs the tracker and decides the job's result")
+        yield required(path, NO_MASTER)
     for index, spec in enumerate(job.replica_specs):
         if spec.type == MASTER and spec.replicas > 1:
-            yield invalid(f"{path}[{index}].replicas", spec.replicas, "a job has exactly one master; must be 1")
+            yield invalid(f"{path}[{index}].replicas", spec.replicas, ONE_MASTER)

@@ -9,19 +9,24 @@ Never  contains a credential: it names the Secret that does.
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.apimachinery.quantity import parse
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule, obeys, quoted
 from paceline.kinds.kind_types import Claim, Located
 from paceline.kinds.spec.fields import Part, about
 from paceline.kinds.spec.hyperparameters import Hyperparameters, check_hyperparameters
 from paceline.kinds.spec.pod_template import read
 from paceline.kinds.spec.source import (
     FOLDER,
+    Inner,
     ObjectName,
     Source,
+    Url,
     check_inner,
     check_source,
     masked,
@@ -34,10 +39,74 @@ SCHEMES = ("s3", "oss")
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 
 
+NO_URL = "set s3://BUCKET/FOLDER, or a secret that has the key url"
+BUCKET_URL = "must be s3://BUCKET/FOLDER or oss://BUCKET/FOLDER"
+BUCKET_FOLDER = "the folder must not contain .., ? or #"
+ONLY_ONE = "is also set; set only one of claim, directory and bucket"
+ABSOLUTE = "must be an absolute path, such as /home/me/"
+NO_PARENT, NO_ROOT = "must not contain ..", "must not be the root of the file system; name a directory below it"
+PATH_OF_CLAIM = "a path is relative to a claim; set claim too, or remove path"
+NO_STAGING = "staging is only used for a bucket; remove it"
+Directory = Annotated[
+    str,
+    Meta(max_length=4096),
+    obeys(
+        CelRule(
+            rule="self.startsWith('/')",
+            message_expression=f"{quoted(ABSOLUTE)} + (self.replace('./', '') == '' ? 'data' : self.replace('./', ''))",
+        ),
+        CelRule(rule="!self.startsWith('/') || !self.matches('(^|/)[.][.](/|$)')", message=NO_PARENT),
+        CelRule(rule="self.matches('^/+$') == false", message=NO_ROOT),
+    ),
+]
+
+
+S3_URL = obeys(
+    CelRule(
+        rule=f"self == '' || self.matches('^(?i:s3|oss)://{BUCKET_NAME.pattern}([/?#]|$)')",
+        message=BUCKET_URL,
+    ),
+    CelRule(rule="!self.matches('[?#]|(^|/)[.][.](/|$)')", message=BUCKET_FOLDER),
+)
+
+
+def _place_rules(path: str) -> tuple[CelRule, ...]:
+    """Return the rules for an input or output at a path."""
+    return (
+        CelRule(
+            rule="has(self.claim) || has(self.directory) || has(self.bucket)",
+            message=_none_set(path),
+            reason="FieldValueRequired",
+        ),
+        CelRule(rule="!has(self.directory) || !has(self.claim)", message=f"claim {ONLY_ONE}", field=".directory"),
+        CelRule(
+            rule="!has(self.bucket) || !has(self.claim) && !has(self.directory)",
+            message_expression=f"(has(self.claim) ? 'claim' : 'directory') + ' {ONLY_ONE}'",
+            field=".bucket",
+        ),
+        CelRule(rule="!has(self.path) || self.path == '' || has(self.claim)", message=PATH_OF_CLAIM, field=".path"),
+    )
+
+
+def _none_set(path: str) -> str:
+    return f"set one of claim, directory and bucket, or remove {path}"
+
+
 class Bucket(Part, frozen=True, kw_only=True):
     """A bucket of an object store with the S3 or OSS API."""
 
-    url: Annotated[str, about("s3://BUCKET/FOLDER or oss://BUCKET/FOLDER. If omitted, the key url of the Secret.")] = ""
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(
+            rule="has(self.secret) || has(self.url) && self.url != ''",
+            message=NO_URL,
+            field=".url",
+            reason="FieldValueRequired",
+        ),
+    )
+
+    url: Annotated[
+        Url, S3_URL, about("s3://BUCKET/FOLDER or oss://BUCKET/FOLDER. If omitted, the key url of the Secret.")
+    ] = ""
     endpoint: Annotated[
         str, about("URL of the object store. If omitted, the key endpoint of the Secret, or else AWS.")
     ] = ""
@@ -54,10 +123,12 @@ class Bucket(Part, frozen=True, kw_only=True):
 class Input(Part, frozen=True, kw_only=True):
     """Data that every replica reads at /input; it is mounted read-only."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = _place_rules("spec.input")
+
     claim: Annotated[ObjectName | None, about("PersistentVolumeClaim with the data.")] = None
-    directory: Annotated[str | None, about("Absolute path of a directory on the node.")] = None
+    directory: Annotated[Directory | None, about("Absolute path of a directory on the node.")] = None
     bucket: Annotated[Bucket | None, about("Bucket whose files are copied to /input before the command starts.")] = None
-    path: Annotated[str, about("Directory of the claim that is mounted. If omitted, its root.")] = ""
+    path: Annotated[Inner, about("Directory of the claim that is mounted. If omitted, its root.")] = ""
 
 
 class Staging(Part, frozen=True, kw_only=True):
@@ -79,13 +150,18 @@ class Staging(Part, frozen=True, kw_only=True):
 class Output(Part, frozen=True, kw_only=True):
     """Destination of the files that replicas write to /output; each replica has its own directory JOB/REPLICA/."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        *_place_rules("spec.output"),
+        CelRule(rule="!has(self.staging) || has(self.bucket)", message=NO_STAGING, field=".staging"),
+    )
+
     claim: Annotated[ObjectName | None, about("PersistentVolumeClaim for the results, mounted at /output.")] = None
-    directory: Annotated[str | None, about("Absolute path of a directory on the node for the results.")] = None
+    directory: Annotated[Directory | None, about("Absolute path of a directory on the node for the results.")] = None
     bucket: Annotated[
         Bucket | None,
         about("Bucket for the results. They are uploaded while the command runs and after it ends."),
     ] = None
-    path: Annotated[str, about("Directory of the claim for the results. If omitted, its root.")] = ""
+    path: Annotated[Inner, about("Directory of the claim for the results. If omitted, its root.")] = ""
     staging: Annotated[Staging | None, about("Volume that holds /output until it is uploaded to the bucket.")] = None
 
 
@@ -96,19 +172,19 @@ def check_place(place: Place, path: str) -> Iterator[Fault]:
     """Yield the faults of an input or output."""
     locations = [name for name in ("claim", "directory", "bucket") if getattr(place, name) is not None]
     if not locations:
-        yield required(path, f"set one of claim, directory and bucket, or remove {path}")
+        yield required(path, _none_set(path))
     for extra in locations[1:]:
         yield invalid(
             f"{path}.{extra}",
             _shown(place, extra),
-            f"{locations[0]} is also set; set only one of claim, directory and bucket",
+            f"{locations[0]} {ONLY_ONE}",
         )
     if place.directory is not None:
         yield from _check_directory(place.directory, f"{path}.directory")
     if place.bucket is not None:
         yield from check_bucket(place.bucket, f"{path}.bucket")
     if place.path and place.claim is None:
-        yield invalid(f"{path}.path", place.path, "a path is relative to a claim; set claim too, or remove path")
+        yield invalid(f"{path}.path", place.path, PATH_OF_CLAIM)
     yield from check_inner(place.path, f"{path}.path")
     if isinstance(place, Output) and place.staging is not None:
         yield from _check_staging(place, place.staging, f"{path}.staging")
@@ -125,25 +201,23 @@ def _shown(place: Place, name: str) -> str:
 
 def _check_directory(directory: str, path: str) -> Iterator[Fault]:
     if not directory.startswith("/"):
-        yield invalid(
-            path, directory, f"must be an absolute path, such as /home/me/{directory.removeprefix('./') or 'data'}"
-        )
+        yield invalid(path, directory, f"{ABSOLUTE}{directory.removeprefix('./') or 'data'}")
     elif ".." in directory.split("/") or "\0" in directory:
-        yield invalid(path, directory, "must not contain ..")
+        yield invalid(path, directory, NO_PARENT)
     elif not directory.strip("/"):
-        yield invalid(path, directory, "must not be the root of the file system; name a directory below it")
+        yield invalid(path, directory, NO_ROOT)
 
 
 def check_bucket(bucket: Bucket, path: str) -> Iterator[Fault]:
     """Yield the faults of a bucket."""
     if not bucket.url and bucket.secret is None:
-        yield required(f"{path}.url", "set s3://BUCKET/FOLDER, or a secret that has the key url")
+        yield required(f"{path}.url", NO_URL)
     elif bucket.url:
         parts = split_url(bucket.url)
         if parts is None or parts.scheme not in SCHEMES or not BUCKET_NAME.fullmatch(parts.netloc):
-            yield invalid(f"{path}.url", masked(bucket.url), "must be s3://BUCKET/FOLDER or oss://BUCKET/FOLDER")
+            yield invalid(f"{path}.url", masked(bucket.url), BUCKET_URL)
         elif ".." in parts.path.split("/") or parts.query or parts.fragment:
-            yield invalid(f"{path}.url", masked(bucket.url), "the folder must not contain .., ? or #")
+            yield invalid(f"{path}.url", masked(bucket.url), BUCKET_FOLDER)
     if bucket.endpoint:
         parts = split_url(bucket.endpoint)
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
@@ -153,7 +227,7 @@ def check_bucket(bucket: Bucket, path: str) -> Iterator[Fault]:
 
 def _check_staging(place: Output, staging: Staging, path: str) -> Iterator[Fault]:
     if place.bucket is None:
-        yield invalid(path, staging.medium, "staging is only used for a bucket; remove it")
+        yield invalid(path, staging.medium, NO_STAGING)
     try:
         is_enough = parse(staging.size) > 0
     except ValueError as error:

@@ -29,6 +29,15 @@ def any_shape(text: str) -> Meta:
     return Meta(description=text, extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})
 
 
+# More types than any job has; bounded, so that an API server knows the cost of rules about them.
+MAX_TYPES = 32
+# Replicas by type: the type identifies an entry, also for server-side apply.
+BY_TYPE = Meta(
+    min_length=1,
+    max_length=MAX_TYPES,
+    extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+)
+
 # An object that is kept as written; its fields are validated elsewhere.
 Free = dict[str, Any]
 

@@ -19,6 +19,8 @@ from paceline.kinds.spec.fields import DNS_LABEL, Free
 
 Name = Annotated[str, Meta(pattern=DNS_LABEL, max_length=63)]
 Words = tuple[str, ...]
+# More than any pod has; bounded, so that an API server knows the cost of rules about them.
+MAX_CONTAINERS = 64
 
 
 class _Loose(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,7 +69,7 @@ class Volume(_Loose, frozen=True, kw_only=True):
 
 
 class PodSpec(_Loose, frozen=True, kw_only=True):
-    containers: Annotated[tuple[Container, ...], Meta(min_length=1)]
+    containers: Annotated[tuple[Container, ...], Meta(min_length=1, max_length=MAX_CONTAINERS)]
     init_containers: tuple[Container, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
 
@@ -87,7 +89,7 @@ class SketchedContainer(_Loose, frozen=True, kw_only=True):
 
 
 class SketchedSpec(_Loose, frozen=True, kw_only=True):
-    containers: tuple[SketchedContainer, ...] | None = None
+    containers: Annotated[tuple[SketchedContainer, ...], Meta(max_length=MAX_CONTAINERS)] | None = None
 
 
 class SketchedTemplate(_Loose, frozen=True, kw_only=True):
@@ -158,6 +160,56 @@ def each_container(template: Mapping[str, Any], change: Any) -> Free:
         if spec.get(key):
             spec[key] = [change(container) for container in spec[key]]
     return {**template, "spec": spec}
+
+
+def with_one_volume_per_claim(template: Mapping[str, Any]) -> Free:
+    """Return a copy of a template in which no two volumes name the same claim; the mounts share the first of them.
+
+    A kubelet never mounts the second one (kubernetes#127004): the pod would hang without an event. A mount of a volume
+    that was read-only becomes read-only itself.
+    """
+    volumes_by_claim: dict[str, list[Free]] = {}
+    for volume in template["spec"].get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            volumes_by_claim.setdefault(claim, []).append(volume)
+    shared = [volumes for volumes in volumes_by_claim.values() if len(volumes) > 1]
+    if not shared:
+        return dict(template)
+    merged = {volumes[0]["name"]: _merged(volumes) for volumes in shared}
+    first_names = {volume["name"]: volumes[0]["name"] for volumes in shared for volume in volumes}
+    read_only = {volume["name"] for volumes in shared for volume in volumes if _is_read_only(volume)}
+
+    def renamed(mount: Free, **fields: Any) -> Free:
+        return {**mount, "name": first_names.get(mount["name"], mount["name"]), **fields}
+
+    def remounted(container: Mapping[str, Any]) -> Free:
+        mounts = [
+            renamed(mount, **({"readOnly": True} if mount["name"] in read_only else {}))
+            for mount in container.get("volumeMounts") or ()
+        ]
+        devices = [renamed(device) for device in container.get("volumeDevices") or ()]
+        changes = {"volumeMounts": mounts, "volumeDevices": devices}
+        return {**container, **{key: value for key, value in changes.items() if value}}
+
+    changed = each_container(template, remounted)
+    volumes = [
+        merged.get(volume["name"], volume)
+        for volume in template["spec"]["volumes"]
+        if first_names.get(volume["name"], volume["name"]) == volume["name"]
+    ]
+    return {**changed, "spec": {**changed["spec"], "volumes": volumes}}
+
+
+def _merged(volumes: list[Free]) -> Free:
+    """Return the first of several volumes of a claim; it can be written to if one of them can."""
+    source = {key: value for key, value in volumes[0]["persistentVolumeClaim"].items() if key != "readOnly"}
+    if all(_is_read_only(volume) for volume in volumes):
+        source["readOnly"] = True
+    return {**volumes[0], "persistentVolumeClaim": source}
+
+
+def _is_read_only(volume: Mapping[str, Any]) -> bool:
+    return bool(volume["persistentVolumeClaim"].get("readOnly"))
 
 
 def without_init(template: Mapping[str, Any]) -> Free:

@@ -8,13 +8,14 @@ Never  contains a password: it names the Secret that does.
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
+from paceline.kinds.cel import CelRule, obeys, quoted
 from paceline.kinds.kind_types import Claim
 from paceline.kinds.spec.fields import DNS_SUBDOMAIN, Part, about
 from paceline.model.gang import COMMIT
@@ -27,19 +28,43 @@ NO_REVISION = re.compile(r"^-|\.\.|[\x00-\x20\x7f~^:?*\[\\]|@\{|/$|\.lock$|^/|//
 USUAL_REQUIREMENTS = "requirements.txt"
 
 ObjectName = Annotated[str, Meta(pattern=DNS_SUBDOMAIN, max_length=253)]
+Url = Annotated[str, Meta(max_length=2048)]
+
+RELATIVE = "must be a relative path without a leading / and without .."
+# A relative path that stays in its directory.
+Inner = Annotated[
+    str,
+    Meta(max_length=4096),
+    obeys(CelRule(rule=r"!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')", message=RELATIVE)),
+]
+NO_REVISION_HINT = "must be a branch, a tag or a full commit"
+NO_URL = "must be an https:// or http:// URL"
+
+
+NO_SOURCE, TWO_SOURCES = "set git or archive", "git is also set; remove one of them"
+EITHER = "set either configMap or claim, where the archive is"
+GIT_URL = obeys(
+    CelRule(rule="self.matches('^(?i)https?://')", message=NO_URL),
+    CelRule(
+        rule="!self.matches('^(?i)https?://[^/?#]*@')",
+        message="must not contain user and password; put them into a Secret and set spec.source.git.secret",
+    ),
+)
 
 
 class Git(Part, frozen=True, kw_only=True):
     """A git repository, cloned over http or https."""
 
-    url: Annotated[str, about("http or https URL of the repository, without user and password.")]
+    url: Annotated[Url, GIT_URL, about("http or https URL of the repository, without user and password.")]
     revision: Annotated[
         str,
+        Meta(max_length=1024),
+        obeys(CelRule(rule=f"!self.matches({quoted(NO_REVISION.pattern)})", message=NO_REVISION_HINT)),
         about("Branch, tag or full commit; the resolved commit is recorded in status. If omitted, the default branch."),
     ] = ""
-    directory: Annotated[str, about("Directory of the repository in which the command runs. If omitted, its root.")] = (
-        ""
-    )
+    directory: Annotated[
+        Inner, about("Directory of the repository in which the command runs. If omitted, its root.")
+    ] = ""
     secret: Annotated[
         ObjectName | None, about("Secret with the keys username and password, for a private repository.")
     ] = None
@@ -48,20 +73,27 @@ class Git(Part, frozen=True, kw_only=True):
 class Archive(Part, frozen=True, kw_only=True):
     """A local directory or script, uploaded as .tar.gz and identified by its digest."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (CelRule(rule="has(self.configMap) != has(self.claim)", message=EITHER),)
+
     digest: Annotated[str, Meta(pattern=DIGEST), about("sha256: followed by the hex digest of the archive.")]
     config_map: Annotated[ObjectName | None, about("ConfigMap with the archive in binaryData.")] = None
     claim: Annotated[ObjectName | None, about("PersistentVolumeClaim with the archive.")] = None
-    path: Annotated[str, about("Key in the ConfigMap, or path on the claim.")] = "source.tar.gz"
-    directory: Annotated[str, about("Directory of the archive in which the command runs. If omitted, its root.")] = ""
+    path: Annotated[Inner, about("Key in the ConfigMap, or path on the claim.")] = "source.tar.gz"
+    directory: Annotated[Inner, about("Directory of the archive in which the command runs. If omitted, its root.")] = ""
 
 
 class Source(Part, frozen=True, kw_only=True):
     """The source code; it is fetched before the command starts in its directory."""
 
+    cel: ClassVar[tuple[CelRule, ...]] = (
+        CelRule(rule="has(self.git) || has(self.archive)", message=NO_SOURCE, reason="FieldValueRequired"),
+        CelRule(rule="!has(self.git) || !has(self.archive)", message=TWO_SOURCES, field=".archive"),
+    )
+
     git: Annotated[Git | None, about("Git repository with the code.")] = None
     archive: Annotated[Archive | None, about("Archive with the code.")] = None
     requirements: Annotated[
-        str | None,
+        Inner | None,
         about(
             "Requirements file whose packages are installed before the command starts; empty for none. If omitted, "
             "requirements.txt if it exists."
@@ -79,9 +111,9 @@ class Source(Part, frozen=True, kw_only=True):
 def check_source(source: Source, path: str) -> Iterator[Fault]:
     """Yield the faults of a source."""
     if source.git is None and source.archive is None:
-        yield required(path, "set git or archive")
+        yield required(path, NO_SOURCE)
     if source.git is not None and source.archive is not None:
-        yield invalid(f"{path}.archive", source.archive.digest, "git is also set; remove one of them")
+        yield invalid(f"{path}.archive", source.archive.digest, TWO_SOURCES)
     if source.git is not None:
         yield from _check_git(source.git, f"{path}.git")
     if source.archive is not None:
@@ -111,7 +143,7 @@ def check_inner(inner: str, path: str) -> Iterator[Fault]:
     """Yield a fault if a relative path leaves its directory."""
     parts = inner.split("/")
     if inner.startswith("/") or ".." in parts or "\0" in inner:
-        yield invalid(path, inner, "must be a relative path without a leading / and without ..")
+        yield invalid(path, inner, RELATIVE)
 
 
 def split_url(url: str) -> SplitResult | None:
@@ -141,13 +173,13 @@ def _check_git(git: Git, path: str) -> Iterator[Fault]:
     elif is_ssh and ("@" in git.url or (parts is not None and parts.scheme)):
         yield invalid(url_path, masked(git.url), f"ssh is not supported; use https{_as_https(git.url)}")
     elif parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        yield invalid(url_path, masked(git.url), "must be an https:// or http:// URL")
+        yield invalid(url_path, masked(git.url), NO_URL)
     elif parts.query or parts.fragment or not parts.path.strip("/") or re.search(r"[\x00-\x20\x7f]", git.url):
         yield invalid(
             url_path, masked(git.url), "must be the URL of a repository, such as https://example.org/team/code.git"
         )
     if git.revision and NO_REVISION.search(git.revision):
-        yield invalid(f"{path}.revision", git.revision, "must be a branch, a tag or a full commit")
+        yield invalid(f"{path}.revision", git.revision, NO_REVISION_HINT)
     yield from check_inner(git.directory, f"{path}.directory")
 
 
@@ -159,6 +191,6 @@ def _as_https(url: str) -> str:
 
 def _check_archive(archive: Archive, path: str) -> Iterator[Fault]:
     if (archive.config_map is None) == (archive.claim is None):
-        yield invalid(path, archive.digest, "set either configMap or claim, where the archive is")
+        yield invalid(path, archive.digest, EITHER)
     yield from check_inner(archive.path, f"{path}.path")
     yield from check_inner(archive.directory, f"{path}.directory")

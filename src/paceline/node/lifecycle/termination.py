@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of
-from paceline.apimachinery.pods import sidecars_of
+from paceline.apimachinery.pods import DEFAULT_GRACE_SECONDS, sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
 from paceline.node.lifecycle.view import PRE_STOP, PodPlan, PodView, has_hook
 
-DEFAULT_GRACE_SECONDS = 30
 # What a container gets after its stop signal, however long its preStop hook and other containers took.
 MIN_GRACE = timedelta(seconds=2)
 DEADLINE = "DeadlineExceeded"

@@ -1,7 +1,8 @@
 """Archive the logs of deleted pods until the retention policy, or a full disk, has them removed.
 
-`history/NAMESPACE/JOB/POD.UID/` is the pod's former folder without its volumes: `pod.json` describes the pod, and
-`containers/NAME/RESTARTS/` holds what each shim wrote. After the logs are removed, only `pod.json` remains for a while.
+`history/NAMESPACE/JOB/POD.UID/` is the pod's former folder without its volumes: `pod.json` describes the pod,
+`containers/NAME/RESTARTS/` holds what each shim wrote, and `usage/` what the containers used over time. After the logs
+are removed, only `pod.json` remains for a while.
 """
 
 import json
@@ -24,7 +25,7 @@ from paceline.node.lifecycle.state_files import attempt_numbers, read_ended
 from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import shim
 
-ABOUT, CONTAINERS = "pod.json", "containers"
+ABOUT, CONTAINERS, USAGE = "pod.json", "containers", "usage"
 # Replaces a removed log of a pod that still exists; holds the time of the removal.
 PRUNED = "pruned"
 # The folder of pods that belong to no job.
@@ -55,6 +56,23 @@ class ArchivedPod:
     is_pruned: bool
 
 
+def describe_pod(pod: Object) -> Object:
+    """Return what is remembered of a pod after it is deleted."""
+    owner, labels = controller_of(pod) or {}, labels_of(pod)
+    resources = {str(container["name"]): container.get("resources") or {} for container in containers_of(pod)}
+    return {
+        "namespace": namespace_of(pod),
+        "pod": name_of(pod),
+        "uid": uid_of(pod),
+        "job": str(labels.get(well_known_labels.OWNER_NAME) or owner.get("name") or ""),
+        "owner": {name: owner.get(name) for name in ("apiVersion", "kind", "name", "uid") if owner.get(name)},
+        "labels": labels,
+        "containers": list(resources),
+        "main": [str(container["name"]) for container in pod["spec"]["containers"]],
+        "resources": {name: wanted for name, wanted in resources.items() if wanted},
+    }
+
+
 EMPTY_CACHE: Mapping[Path, ArchivedPod] = MappingProxyType({})
 
 
@@ -68,19 +86,10 @@ class LogArchive:
 
     def write_metadata(self, pod: Object) -> None:
         """Write `pod.json` into the pod's folder, for the time after the pod is deleted."""
-        owner, labels = controller_of(pod) or {}, labels_of(pod)
-        about = {
-            "namespace": namespace_of(pod),
-            "pod": name_of(pod),
-            "uid": uid_of(pod),
-            "job": str(labels.get(well_known_labels.OWNER_NAME) or owner.get("name") or ""),
-            "owner": {name: owner.get(name) for name in ("apiVersion", "kind", "name", "uid") if owner.get(name)},
-            "labels": labels,
-            "containers": [str(container["name"]) for container in containers_of(pod)],
-            "main": [str(container["name"]) for container in pod["spec"]["containers"]],
-        }
         path = self.folders.pod(uid_of(pod)) / ABOUT
         if not self.world.files.exists(path):
+            self.world.files.make_folder(self.folders.usage(uid_of(pod)))
+            about = describe_pod(pod)
             # Not synced: a power cut right after the start loses this file and hardly more than the start of a log.
             self.world.files.overwrite(path, json.dumps(about).encode(), 0o600)
 
@@ -114,13 +123,13 @@ class LogArchive:
             # An attempt that never started may still have its launch file, with secrets in it.
             files.remove(self.folders.attempt(uid, item["container"], item["restarts"]) / shim.INTENT)
         for name in files.names(folder):
-            if name not in (ABOUT, CONTAINERS):
+            if name not in (ABOUT, CONTAINERS, USAGE):
                 files.remove(folder / name)
         started = [item for item in attempts if item["begun"]]
         archived = {
             "goneAt": to_wire_micro(self.world.clock.now()),
             "tries": started,
-            "bytes": sum(item["bytes"] for item in started),
+            "bytes": sum(item["bytes"] for item in started) + files.used(folder / USAGE),
         }
         files.write(folder / ABOUT, json.dumps(about | archived).encode())
         files.make_folder(target.parent)

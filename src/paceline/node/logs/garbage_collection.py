@@ -15,7 +15,7 @@ from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Executor
 from paceline.node.host_info import Host
-from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, ArchivedPod, LogArchive, RetentionPolicy
+from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, USAGE, ArchivedPod, LogArchive, RetentionPolicy
 from paceline.node.logs.logs import RotatedLog, is_log_file
 
 log = logging.getLogger(__name__)
@@ -138,6 +138,7 @@ def _empty(archive: LogArchive, past: ArchivedPod) -> None:
 def _prune(archive: LogArchive, past: ArchivedPod) -> None:
     """Remove the logs of an archived pod, and record when in its `pod.json`."""
     # In this order: a pod whose removal was interrupted still counts as one with logs, and is removed again.
+    archive.world.files.remove(past.folder / USAGE)
     archive.world.files.remove(past.folder / CONTAINERS)
     stored = past if past.about else archive.read(past.folder)
     if stored is not None:

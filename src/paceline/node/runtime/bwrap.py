@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,10 @@ from paceline.node.runtime.subpath_mounts import SubpathMounts, check_inside
 
 NOT_STARTED = 128
 PIPE_BYTES = 256 * 1024
-# Above all file descriptors of the sandbox, so that no dup2 overwrites one that is still to be moved.
-FIRST_SPARE_FD = 64
 # Files of the host up to this size are copied, which is faster than a mount; larger ones are mounted.
-COPIED_BYTES = 32 * 1024
+COPIED_BYTES = 128 * 1024
+# The same for folders with up to so many files.
+COPIED_FILES = 4
 # Signals that a program starts with the default action for; computed once, before shims are forked.
 SIGNALS = signal.valid_signals()
 CLONE_NEWNET = 0x40000000
@@ -47,14 +48,23 @@ class BwrapOptions:
         place, source = entry["place"], entry.get("source")
         if source is None:
             return self._copy(memory_file(entry["text"].encode()), place)
+        return self._show(source, place)
+
+    def _show(self, source: str, place: str) -> tuple[str, ...]:
+        """Copy a small file, or a folder with few files; mount a larger one."""
         try:
             file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return ()  # Not every machine has all of them.
-        if os.fstat(file).st_size > COPIED_BYTES:
-            os.close(file)
+        status = os.fstat(file)
+        if not stat.S_ISDIR(status.st_mode) and status.st_size <= COPIED_BYTES:
+            return self._copy(file, place)
+        os.close(file)
+        names = _few_files(source) if stat.S_ISDIR(status.st_mode) else None
+        if names is None:
             return ("--ro-bind", source, place)
-        return self._copy(file, place)
+        shown = (self._show(f"{source}/{name}", f"{place}/{name}") for name in names)
+        return ("--dir", place, *(option for options in shown for option in options))
 
     def _copy(self, file: int, place: str) -> tuple[str, ...]:
         return ("--perms", "0644", "--file", self._number(file), place)
@@ -62,6 +72,23 @@ class BwrapOptions:
     def _number(self, file: int) -> str:
         self.open.append(file)
         return str(self._first + len(self.open) - 1)
+
+
+def _few_files(folder: str) -> list[str] | None:
+    """Return the names of a folder's files; None when they are many, or when it has other entries but empty folders."""
+    names: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    names.append(entry.name)
+                elif not entry.is_dir(follow_symlinks=False) or _few_files(entry.path) != []:
+                    return None
+                if len(names) > COPIED_FILES:
+                    return None
+    except OSError:
+        return None
+    return names
 
 
 def _encode(argument: str) -> bytes:
@@ -93,7 +120,9 @@ def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callab
 
     The process that becomes the program calls `enter`.
     """
-    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_FD) for end in ends]
+    # dup2 overwrites the numbers up to that of the ends: copy the ends that have one of these.
+    copies = {end: fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, len(ends) + 1) for end in ends if end <= len(ends)}
+    moved = [copies.get(end, end) for end in ends]
     try:
         if enter is not None or (cgroup is not None and not cgroup.is_open_to_shim):
             return _spawn_limited(argv, moved, cgroup, enter)
@@ -101,7 +130,7 @@ def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callab
         with cgroup.visit() if cgroup is not None else contextlib.nullcontext():
             return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
     finally:
-        for fd in (*ends, *moved):
+        for fd in (*ends, *copies.values()):
             os.close(fd)
 
 

@@ -153,14 +153,18 @@ def oom_score_of(pod: Object, container: Object, host: Host) -> int:
     return min(max(score, MIN_BURSTABLE), MAX_BURSTABLE)
 
 
-def masks(host: Host) -> Iterator[str]:
-    """Yield the options of bubblewrap that cover paths in /proc and /sys."""
-    for path in host.read_only_paths:
+def masks(host: Host, folder: str) -> Iterator[str]:
+    """Yield the options of bubblewrap that cover paths in a folder, /proc or /sys."""
+    for path in _inside(host.read_only_paths, folder):
         yield from ("--ro-bind", path, path)
-    for path in host.masked_files:
+    for path in _inside(host.masked_files, folder):
         yield from ("--dev-bind", "/dev/null", path)
-    for path in host.masked_folders:
+    for path in _inside(host.masked_folders, folder):
         yield from ("--tmpfs", path)
+
+
+def _inside(paths: Iterable[str], folder: str) -> tuple[str, ...]:
+    return tuple(path for path in paths if path.startswith(f"{folder}/"))
 
 
 def filter_of(confinement: Confinement, capabilities: Iterable[str], host: Host) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,9 +16,11 @@ from paceline.node.runtime.shim import SUBREAPER_KILL
 from paceline.node.volumes.volumes import VolumeMount
 
 # Folders of the host's /etc that every container sees read-only, where they exist.
-SHARED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "ld.so.conf.d", "pki", "ssl")
-# The same for files, which are copied if they are small: mounts take longest in the set-up of a sandbox.
+SHARED_ETC = ("alternatives", "crypto-policies", "fonts", "pki", "ssl")
+# The same for files and folders that are copied if they are small: mounts take longest in the set-up of a sandbox.
+COPIED_FOLDERS = ("ca-certificates", "ld.so.conf.d")
 COPIED_ETC = (
+    *COPIED_FOLDERS,
     *("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "nsswitch.conf", "protocols", "services", "timezone"),
 )
 RESOLVER = "/etc/resolv.conf"
@@ -111,11 +114,12 @@ def options(config: ContainerConfig, host: Host) -> tuple[Option, ...]:
     """Return the options of bubblewrap. Later mounts cover earlier ones, so those of the user come last."""
     return (
         *_root(host),
-        *_views(config),
         *_etc(config, host),
         *_memory(),
-        *_masks(config, host),
-        *_environment(config, host),
+        *_masks(config, host, below="/proc"),
+        *_filter(config, host),
+        *_environment(config.environment.folders, host),
+        *_sys(config, host),
         *_mount_parents(config, host),
         *_devices(config),
         *_mounts(config),
@@ -144,38 +148,45 @@ def _root(host: Host) -> Iterator[str]:
         yield from ("--symlink", target, name)
     for folder in host.folders:
         yield from ("--ro-bind", folder, folder)
-    yield from ("--ro-bind-try", "/sys", "/sys")
     for folder in ("/etc", "/root", "/run", "/var"):
         yield from ("--dir", folder)
 
 
-def _views(config: ContainerConfig) -> Iterator[str]:
-    """Yield the binds of the container's cgroups, where programs look up their limits."""
+def _sys(config: ContainerConfig, host: Host) -> Iterator[Option]:
+    """Yield /sys, with the container's cgroups where programs look up their limits.
+
+    After the other folders of the host: bubblewrap reads the table of mounts for every bind, and this one adds up to
+    twenty lines to it.
+    """
+    yield from ("--ro-bind-try", "/sys", "/sys")
     for folder, place in config.views:
         yield from ("--ro-bind", folder, place)
+    yield from _masks(config, host, below="/sys")
 
 
-def _environment(config: ContainerConfig, host: Host) -> Iterator[str]:
-    """Yield the environment's folders, after /tmp, because they may be in it."""
-    for folder in config.environment.folders:
-        if not any(PurePosixPath(folder).is_relative_to(shown) for shown in host.folders):
-            yield from (*_parents(folder), "--ro-bind", folder, folder)
-    yield from _covers((*host.folders, *config.environment.folders), config, host)
+@lru_cache(maxsize=64)
+def _environment(folders: tuple[str, ...], host: Host) -> tuple[str, ...]:
+    """Return the environment's folders, after /tmp, because they may be in it. Most containers have the same ones."""
+    unseen = (
+        folder for folder in folders if not any(PurePosixPath(folder).is_relative_to(shown) for shown in host.folders)
+    )
+    binds = (option for folder in unseen for option in (*_parents(folder), "--ro-bind", folder, folder))
+    return (*binds, *_covers((*host.folders, *folders), folders, host))
 
 
-def _covers(shown: Iterable[str], config: ContainerConfig, host: Host) -> Iterator[str]:
+def _covers(shown: Iterable[str], environment: tuple[str, ...], host: Host) -> Iterator[str]:
     """Cover the private folders in the shown ones, and show the environment's folders in these again."""
     covered = confinement.private_in(shown, host)
     for folder in covered:
         yield from ("--tmpfs", folder)
-    for folder in config.environment.folders:
+    for folder in environment:
         if any(PurePosixPath(folder).is_relative_to(place) for place in covered):
             yield from (*_parents(folder), "--ro-bind", folder, folder)
 
 
 def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
     """Return the folders that a container sees but cannot write to."""
-    return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in SHARED_ETC))
+    return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in (*SHARED_ETC, *COPIED_FOLDERS)))
 
 
 def _mount_parents(config: ContainerConfig, host: Host) -> Iterator[str]:
@@ -184,7 +195,7 @@ def _mount_parents(config: ContainerConfig, host: Host) -> Iterator[str]:
         paths = [f"{parent.folder}/{name}" for name in parent.names]
         for path in paths:
             yield from ("--ro-bind-try", path, path)
-        yield from _covers(paths, config, host)
+        yield from _covers(paths, config.environment.folders, host)
 
 
 def _read_only(config: ContainerConfig) -> Iterator[str]:
@@ -226,9 +237,12 @@ def _memory() -> Iterator[str]:
     yield from ("--perms", "1777", "--tmpfs", TMP, "--perms", "1777", "--dir", VAR_TMP)
 
 
-def _masks(config: ContainerConfig, host: Host) -> Iterator[Option]:
+def _masks(config: ContainerConfig, host: Host, *, below: str) -> Iterator[str]:
     if config.confinement.has_masks:
-        yield from confinement.masks(host)
+        yield from confinement.masks(host, below)
+
+
+def _filter(config: ContainerConfig, host: Host) -> Iterator[Option]:
     if text := confinement.filter_of(config.confinement, config.capabilities, host):
         yield {"filter": text}
 

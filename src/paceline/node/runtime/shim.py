@@ -14,6 +14,7 @@ SIGTERM asks the main process to stop, with the container's stop signal; SIGQUIT
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import resource  # noqa: F401 - os.wait4 would import it in every shim after the fork
@@ -26,7 +27,7 @@ from typing import Any
 
 from paceline.node.runtime.bwrap import NOT_STARTED, BwrapOptions, join_network, memory_file, pipe, spawn
 from paceline.node.runtime.cri_log import CriLog, CriStream, now, now_ns, stamp
-from paceline.node.runtime.process_limits import Cgroup, confined, set_oom_score
+from paceline.node.runtime.process_limits import Cgroup, confined, read_file, set_oom_score, write_file
 from paceline.node.runtime.subpath_mounts import SubpathMounts
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
@@ -43,7 +44,7 @@ HOLD_SECONDS = 0.5
 START_SECONDS, LAUNCHER_SECONDS = 10.0, 2.0
 # The shim polls for the program while bubblewrap sets up the sandbox: every 2 ms at first, then less often the longer
 # this takes. On a busy machine, hundreds of shims that poll all the time would slow the starts down further.
-POLL_SECONDS, MAX_POLL_SECONDS, POLL_PART = 0.002, 0.1, 0.125
+POLL_SECONDS, MAX_POLL_SECONDS, POLL_PART = 0.002, 0.1, 0.25
 RETRY_SECONDS = 0.5
 LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
@@ -53,6 +54,8 @@ SHIM_OOM_SCORE = -500
 SUBREAPER_KILL = int(signal.SIGQUIT)
 # Programs that run before the container's; while one of these runs, the container's does not yet.
 LAUNCHERS = (b"bwrap", b"setpriv")
+# In the flags of /proc/PID/stat.
+PF_EXITING = 0x4
 
 
 def run(folder: str, ready: int) -> None:
@@ -62,11 +65,11 @@ def run(folder: str, ready: int) -> None:
     os.umask(0o022)
     with contextlib.suppress(OSError):
         # The name in `ps` and `top`.
-        Path("/proc/self/comm").write_text("paceline-shim")
+        write_file("/proc/self/comm", b"paceline-shim")
     try:
         if not _lock() or Path(STARTED).exists():
             return
-        intent = json.loads(Path(INTENT).read_bytes())
+        intent = json.loads(read_file(INTENT))
         # Before anyone can read the pid to signal.
         wake = _catch_signals()
         begun = now_ns()
@@ -110,9 +113,10 @@ def _identity() -> dict[str, Any]:
     return {"pid": pid, "startTicks": start_ticks(pid), "bootId": boot_id()}
 
 
+@functools.cache
 def boot_id() -> str:
     """Return the id of the current boot of the machine."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return read_file("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def start_ticks(pid: int) -> int | None:
@@ -121,10 +125,23 @@ def start_ticks(pid: int) -> int | None:
     return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
 
 
+def is_exiting(pid: int) -> bool:
+    """Return whether a process is exiting or has a pending SIGKILL: it still exists, and runs no more of its code."""
+    fields = _stat(pid)
+    if not fields or int(fields[6]) & PF_EXITING:
+        return True
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").split("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    pending = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(signals & (1 << (signal.SIGKILL - 1)) for signals in pending)
+
+
 def _stat(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat after the name: state, parent and so on; empty when the process is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        stat = read_file(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         return []
     # The name, in parentheses, may contain anything.

@@ -18,6 +18,8 @@ from types import ModuleType
 
 PATH_BYTES = 8192
 EXEC = "enter"
+# A shim makes hardly any cycles, and a collection at its start would take half a millisecond.
+GC_THRESHOLD = 50_000
 
 
 def serve(requests: socket.socket, run_shim: Callable[[str, int], None]) -> None:
@@ -28,6 +30,7 @@ def serve(requests: socket.socket, run_shim: Callable[[str, int], None]) -> None
     # Memory is shared with every shim until a garbage collection touches it.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
     while True:
         path, fds, _, _ = socket.recv_fds(requests, PATH_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
         if not path:
@@ -54,7 +57,10 @@ def _program(clock_offset: int | None) -> Callable[[str, int], None]:
     package.__path__ = [str(Path(__file__).parents[2])]
     sys.modules["paceline"] = package
     importlib.import_module("paceline.node.runtime.cri_log").set_clock(clock_offset)
-    run_shim: Callable[[str, int], None] = importlib.import_module("paceline.node.runtime.shim").run
+    shim = importlib.import_module("paceline.node.runtime.shim")
+    run_shim: Callable[[str, int], None] = shim.run
+    # The shims inherit it, and need not read it again.
+    shim.boot_id()
     run_exec: Callable[[int], None] = importlib.import_module("paceline.node.runtime.nsenter").run
     return lambda folder, fd: run_exec(fd) if folder == EXEC else run_shim(folder, fd)
 

@@ -25,6 +25,7 @@ from paceline.node.runtime.exec_types import RunExec
 from paceline.node.server.remotecommand import ends_first
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import ContainerNotFound, StreamingServer
+from paceline.node.usage.series import SeriesServer
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Kubelet:
     proxy: PodPortProxy
     stats: Stats
     archived: ArchivedLogs
+    series: SeriesServer
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; an error before the first byte becomes a Status, as Kubernetes writes it."""
@@ -89,8 +91,9 @@ class Kubelet:
                 mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
                 pod_list = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
                 await _answer(send, 200, json.dumps(pod_list).encode(), JSON)
-            case "GET", ["stats", "summary"]:
-                await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
+            case "GET", ["stats", "summary" | "series" as form]:
+                stats = self.stats.summary() if form == "summary" else await self.series.answer(_query(scope))
+                await _answer(send, 200, json.dumps(stats).encode(), JSON)
             case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
                 await _stream(receive, send, self._log(parts, _query(scope)))
             case "GET", ["history", namespace]:
@@ -171,6 +174,13 @@ def make_app(agent: Agent, machine: HostFunctions) -> Kubelet:
         proxy=make_port_proxy(agent, machine),
         stats=machine.stats,
         archived=ArchivedLogs(archive=agent.starter.archive),
+        series=SeriesServer(
+            clock=world.clock,
+            host=agent.host,
+            archive=agent.starter.archive,
+            pods=pods,
+            blocking=agent.blocking,
+        ),
     )
 
 

@@ -158,6 +158,8 @@ class Stats:
     measure: Measure
     blocking: Executor
     volumes: VolumeUsage | None = None
+    # Is given every sample, on the thread that measured it.
+    record: Callable[[Sample], None] | None = None
     _samples: deque[Sample] = field(init=False, default_factory=lambda: deque(maxlen=SAMPLES))
 
     async def run(self) -> None:
@@ -174,7 +176,10 @@ class Stats:
         pods = tuple((pod, running) for pod in mine if (running := running_shims(self.world, self.folders, pod)))
         measurement = self.measure(frozenset(shim for _, running in pods for shim in running.values()))
         clock = self.world.clock
-        return Sample(at=clock.now(), moment=clock.monotonic(), measurement=measurement, pods=pods)
+        sample = Sample(at=clock.now(), moment=clock.monotonic(), measurement=measurement, pods=pods)
+        if self.record is not None:
+            self.record(sample)
+        return sample
 
     def summary(self) -> Object:
         """Return the usage of the node and its pods, in a kubelet's form."""

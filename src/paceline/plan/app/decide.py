@@ -1,7 +1,6 @@
 """The decision about one application: which revision is current, which jobs are stopped, created or deleted."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -75,6 +74,8 @@ class AppSeen:
     url: str = ""
     # The command that trains without GPUs, if there is one.
     without_gpu: str = ""
+    # Who asked for the current spec; empty if unknown.
+    asked_by: str = ""
     # The last log lines of the trainer by revision, as far as they were read.
     metrics: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
@@ -295,16 +296,17 @@ def _line(record: Recorded, status: RecordStatus) -> dict[str, Any]:
 
 def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
     """Return events for what changed since the last reconcile, each once."""
-    previous = view.status
+    previous, by = view.status, f" by {view.asked_by}" if view.asked_by else ""
     if status.revision != previous.revision:
-        return (EventDraft(reason=reasons.REVISION, message=f"revision {status.revision} is made of the changed spec"),)
+        changed = f"the spec as changed{by}" if by else "the changed spec"
+        return (EventDraft(reason=reasons.REVISION, message=f"revision {status.revision} is made of {changed}"),)
     if status.phase is previous.phase:
         return ()
     match status.phase:
         case AppPhase.STOPPED:
             return (
                 EventDraft(
-                    reason=reasons.STOPPED, message=f"revision {status.revision} is stopped; spec.suspend is true"
+                    reason=reasons.STOPPED, message=f"revision {status.revision} is stopped{by}; spec.suspend is true"
                 ),
             )
         case AppPhase.SUCCEEDED:
@@ -322,29 +324,3 @@ def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
 def refused(status: AppStatus, reason: str) -> AppStatus:
     """Return the status of an invalid spec; the running revision is not touched."""
     return status.but(waiting=reason)
-
-
-NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-# `Test-Accuracy: 0.89`, `Total Time: 1664.68s`, `loss=0.31`; several on a line are separated by commas or spaces.
-PAIR = re.compile(
-    rf"(?:^|[,;\s])\s*(?P<name>[A-Za-z][A-Za-z0-9_/.-]*(?: [A-Z][A-Za-z0-9_-]*)?)\s*[:=]\s*"
-    rf"(?P<value>{NUMBER})(?P<unit>%|ms|s)?(?=$|[,;\s])"
-)
-# A line with nothing else: a final result, not progress.
-CLOSING = re.compile(rf"\s*[A-Za-z][A-Za-z0-9_/. -]*[:=]\s*{NUMBER}(?:%|ms|s)?\s*")
-MAX_METRICS = 32
-MAX_NAME = 40
-
-
-def metrics_in(lines: Iterable[str]) -> Mapping[str, str]:
-    """Return the last value of every metric, as it was written; of closing lines alone, if there are any."""
-    log_lines = tuple(lines)
-    closing = tuple(line for line in log_lines if CLOSING.fullmatch(line))
-    metrics: dict[str, str] = {}
-    for line in closing or log_lines:
-        for pair in PAIR.finditer(line):
-            name = pair["name"]
-            if len(name) > MAX_NAME or (name not in metrics and len(metrics) >= MAX_METRICS):
-                continue
-            metrics[name] = pair["value"] + (pair["unit"] or "")
-    return metrics

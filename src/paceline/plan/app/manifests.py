@@ -11,24 +11,29 @@ from paceline.model import well_known_labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The owner of an object: its reference, its namespace and its labels."""
+    """The owner of an object: its reference, its namespace, its labels, and who asked for it."""
 
     reference: Mapping[str, Any]
     namespace: str
     stem: str
+    asked_by: str = ""
 
     def metadata(self, name: str, **labels: str) -> Object:
         """Return the metadata of an owned object."""
         return owned_metadata(name, self.namespace, {well_known_labels.APP: self.stem, **labels}, self.reference)
 
+    def revision_metadata(self, name: str, revision: int) -> Object:
+        """Return the metadata of what belongs to one revision, with who asked for it."""
+        metadata = self.metadata(name, **{well_known_labels.REVISION: str(revision)})
+        return {**metadata, "annotations": {well_known_labels.ASKED_BY: self.asked_by}} if self.asked_by else metadata
+
 
 def record_manifest(owner: Owner, api_version: str, spec: Mapping[str, Any]) -> Object:
     """Return the record of a revision; it stays when the job is deleted."""
-    revision = str(spec["revision"])
     return {
         "apiVersion": api_version,
         "kind": "JobRecord",
-        "metadata": owner.metadata(str(spec["job"]["name"]), **{well_known_labels.REVISION: revision}),
+        "metadata": owner.revision_metadata(str(spec["job"]["name"]), spec["revision"]),
         "spec": dict(spec),
     }
 
@@ -39,7 +44,7 @@ def owned_job(owner: Owner, api_version: str, record: Mapping[str, Any]) -> Obje
     return {
         "apiVersion": api_version,
         "kind": job["kind"],
-        "metadata": owner.metadata(str(job["name"]), **{well_known_labels.REVISION: str(record["revision"])}),
+        "metadata": owner.revision_metadata(str(job["name"]), record["revision"]),
         "spec": dict(job["spec"]),
     }
 

@@ -56,6 +56,10 @@ class ServiceSeen:
     address: str = ""
     generation: int = 1
     use: Use = Use()
+    # Who asked for the current spec; empty if unknown.
+    asked_by: str = ""
+    # Whether the API server serves T9k's URL paths; only the embedded one does.
+    serves_pages: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,11 @@ class ServicePlan:
     events: tuple[EventDraft, ...] = ()
     wake_at: datetime | None = None
 
+    @property
+    def makes_anything(self) -> bool:
+        """Whether an object is created or changed, which the cluster may reject."""
+        return self.makes_door or self.changes_door or self.makes_pod
+
 
 def decide(view: ServiceSeen, now: datetime) -> ServicePlan:
     """Choose the next step.
@@ -81,7 +90,7 @@ def decide(view: ServiceSeen, now: datetime) -> ServicePlan:
         plan,
         makes_door=not view.has_door,
         changes_door=view.has_door and view.door_type != view.window.service_type,
-        events=_news(view.status, plan.status),
+        events=_news(view.status, plan.status, asked_by=view.asked_by),
     )
 
 
@@ -168,9 +177,8 @@ def _is_current(pod: ServicePod, window: InteractiveWorkload) -> bool:
 
 def _named(view: ServiceSeen) -> ServiceStatus:
     secret = view.window.secret if view.window.has_token else ""
-    return view.status.but(
-        observed_generation=view.generation, url=view.window.url, address=view.address, secret=secret
-    )
+    url = view.window.url if view.serves_pages else view.window.service_url
+    return view.status.but(observed_generation=view.generation, url=url, address=view.address, secret=secret)
 
 
 def _written(view: ServiceSeen, last: datetime) -> datetime | None:
@@ -219,15 +227,17 @@ def _next_look(view: ServiceSeen, not_before: datetime | None, last: datetime, *
     return min((moment for moment in moments if moment > now), default=None)
 
 
-def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, ...]:
+def _news(previous: ServiceStatus, current: ServiceStatus, *, asked_by: str) -> tuple[EventDraft, ...]:
     """Return events for what changed since the last reconcile, each once."""
     if current.phase is not previous.phase and current.phase is ServicePhase.RUNNING:
         return (EventDraft(reason=reasons.RUNNING, message=f"it answers at {current.url}"),)
     suspension, was_suspended = current.condition(Trait.SUSPENDED), previous.is_true(Trait.SUSPENDED)
     if suspension is not None and suspension.status and not was_suspended:
-        return (EventDraft(reason=reasons.SUSPENDED, message=suspension.message),)
+        is_asked = asked_by and suspension.reason == reasons.SUSPENDED
+        message = f"suspended by {asked_by}: {suspension.message}" if is_asked else suspension.message
+        return (EventDraft(reason=reasons.SUSPENDED, message=message),)
     if was_suspended and suspension is not None and not suspension.status:
-        return (EventDraft(reason=reasons.RESUMED, message="it resumes; its pod is created again"),)
+        return (EventDraft(reason=reasons.RESUMED, message=_resumed(previous, asked_by)),)
     readiness, previous_readiness = current.condition(Trait.READY), previous.condition(Trait.READY)
     if (
         current.waiting
@@ -238,6 +248,26 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
     return ()
 
 
+def _resumed(previous: ServiceStatus, asked_by: str) -> str:
+    """Return the message of a resume; nobody asked for one after idleness but whoever opened it."""
+    suspension = previous.condition(Trait.SUSPENDED)
+    is_asked = asked_by and suspension is not None and suspension.reason == reasons.SUSPENDED
+    resumed = f"resumed by {asked_by}" if is_asked else "it resumes"
+    return f"{resumed}; its pod is created again"
+
+
 def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus:
     """Return the status of an invalid spec: nothing happens until its author changes it."""
     return status.put(Trait.READY, now, holds=False, reason=reasons.INVALID, message=message).but(waiting=message)
+
+
+def hindered(view: ServiceSeen, plan: ServicePlan, message: str, *, now: datetime, until: datetime) -> ServicePlan:
+    """Return the plan while the cluster rejects an object of it: the status says so, and only a retry is ever new."""
+    # The idle time does not start anew with every retry.
+    status = plan.status.but(phase=ServicePhase.INITIALIZING, waiting=message, last_activity=view.status.last_activity)
+    status = status.put(Trait.READY, now, holds=False, reason=reasons.REFUSED, message=message)
+    plan = replace(plan, status=status, events=())
+    if now >= until:
+        return plan
+    wake_at = until if plan.wake_at is None else min(until, plan.wake_at)
+    return replace(plan, makes_door=False, changes_door=False, makes_pod=False, wake_at=wake_at)

@@ -11,7 +11,7 @@ from paceline.model import reasons
 from paceline.model.gang import FLUSH, Gang, Member, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus
 from paceline.model.replica_record import ContainerState, ReplicaPhase, ReplicaRecord
-from paceline.plan.job.snapshot import JobSnapshot, PodPhase, PodSnapshot
+from paceline.plan.job.snapshot import Disruption, JobSnapshot, PodPhase, PodSnapshot
 
 # The reason of a container that exceeded its memory limit.
 MEMORY_KILL = "OOMKilled"
@@ -33,8 +33,8 @@ class ReplicaAttempt:
     message: str = ""
     # Our own init containers and sidecars.
     stages: tuple[ContainerState, ...] = ()
-    # Why its pod is preempted; empty if it is not.
-    preemption: str = ""
+    # Why the cluster takes its pod away; None if it does not.
+    disruption: Disruption | None = None
     # The container whose exit code counts if several failed.
     main: str = ""
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
@@ -159,7 +159,10 @@ def current_attempts(view: JobSnapshot, status: JobStatus | None = None) -> tupl
             was_stopped = view.status.phase.is_final and pod.is_deleting
             replicas.append(_stopped(replica, record) if was_stopped else replica)
         else:
-            replicas.append(_from_record(record, member, name))
+            replica = _from_record(record, member, name)
+            is_lost = replica.phase is ReplicaPhase.DELETED
+            disruption = view.departed.get(record.uid) if is_lost else None
+            replicas.append(replace(replica, disruption=disruption))
     return tuple(_flushed(view, member, replica) for member, replica in zip(view.gang.members, replicas, strict=True))
 
 
@@ -226,7 +229,7 @@ def _from_pod(pod: PodSnapshot, member: Member, attempt: int) -> ReplicaAttempt:
         reason=pod.reason,
         message=pod.message,
         stages=pod.stages,
-        preemption=pod.preemption,
+        disruption=pod.disruption,
         main=member.main,
         restart=member.restart,
     )

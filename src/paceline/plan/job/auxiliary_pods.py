@@ -12,6 +12,8 @@ from paceline.model import reasons
 from paceline.model.gang import COMMIT, FLUSH, RESOLVE, Gang
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.completion import fail
+from paceline.plan.job.conditions import RUNNING
+from paceline.plan.job.diagnosis import ORDINARY, Waiting
 from paceline.plan.job.plan import AuxiliaryPod, EventDraft, Plan
 from paceline.plan.job.restart_policy import backoff_after
 from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, PodPhase
@@ -29,6 +31,8 @@ class Progress:
     done: AuxiliaryPodSnapshot | None = None
     failed: AuxiliaryPodSnapshot | None = None
     again_at: datetime | None = None
+    # Why it does not run yet; None if it runs, or is merely starting.
+    waiting: Waiting | None = None
 
 
 def progress_of(view: JobSnapshot, status: JobStatus, name: str, now: datetime) -> Progress:
@@ -42,7 +46,9 @@ def progress_of(view: JobSnapshot, status: JobStatus, name: str, now: datetime) 
         return Progress(done=pod)
     if pod.phase is PodPhase.FAILED:
         return Progress(failed=pod, again_at=(pod.finished_at or now) + backoff_after(attempt + 1))
-    return Progress()
+    if pod.reason in ORDINARY:
+        return Progress()
+    return Progress(waiting=Waiting(reason=pod.reason, text=f"pod {pod.pod}: {pod.message or pod.reason}"))
 
 
 def with_next_attempt(status: JobStatus, name: str) -> JobStatus:
@@ -70,6 +76,8 @@ def resolve_revision(view: JobView, now: datetime) -> Plan | None:
         return Plan(status=waiting, auxiliary_pods=(progress.create,))
     if progress.done is not None:
         return _resolved(view, progress.done, now)
+    if progress.waiting is not None:
+        return _unresolved(view, progress.waiting, now)
     if progress.failed is None or progress.again_at is None:
         return Plan(status=waiting)
     if progress.failed.attempt + 1 >= MAX_ATTEMPTS:
@@ -78,6 +86,16 @@ def resolve_revision(view: JobView, now: datetime) -> Plan | None:
     if now < progress.again_at:
         return Plan(status=waiting.but(waiting=f"{RESOLVING}: {progress.failed.message}"), wake_at=progress.again_at)
     return Plan(status=with_next_attempt(waiting, RESOLVE), wake_at=now)
+
+
+def _unresolved(view: JobView, waiting: Waiting, now: datetime) -> Plan:
+    """Say why the pod that resolves the revision does not run: its image, its node, its volumes."""
+    text = f"{RESOLVING}: {waiting.text}"
+    previous = view.status.condition(RUNNING)
+    status = view.status.put(RUNNING, now, holds=False, reason=waiting.reason, message=text).but(waiting=text)
+    is_new = previous is None or previous.reason != waiting.reason
+    events = (EventDraft(reason=waiting.reason, message=text, is_warning=True),) if is_new else ()
+    return Plan(status=status, events=events)
 
 
 def _resolved(view: JobView, pod: AuxiliaryPodSnapshot, now: datetime) -> Plan:

@@ -30,12 +30,12 @@ def expire(view: JobView, now: datetime) -> Plan | None:
 
 
 def clean_up_finished(view: JobView, now: datetime) -> Plan | None:
-    """Delete the pods of a finished job according to its policy, and those that were preempted."""
+    """Delete the pods of a finished job according to its policy, and those that the cluster takes away."""
     if not view.status.phase.is_final:
         return None
     plan = clean_up(view, with_tasks(view.status, view.replicas), now)
-    preempted = unfinished(tuple(pod for pod in view.pods if pod.preemption and pod.name not in plan.delete))
-    return replace(plan, delete=(*plan.delete, *preempted)).waking(_expiry(view))
+    disrupted = unfinished(tuple(pod for pod in view.pods if pod.disruption and pod.name not in plan.delete))
+    return replace(plan, delete=(*plan.delete, *disrupted)).waking(_expiry(view))
 
 
 def clean_up(view: JobView, status: JobStatus, now: datetime) -> Plan:

@@ -26,7 +26,7 @@ def succeed(view: JobView, now: datetime) -> Plan | None:
     message = f"{describe_success(rule)}{note}"
     status = observed_status(view, now)
     status = ended(status, Phase.SUCCEEDED, now, reason=reasons.SUCCEEDED, message=message)
-    status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None, preempted="")
+    status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None, disruption={})
     event = EventDraft(reason=reasons.SUCCEEDED, message=message)
     return replace(clean_up(view, status, now), events=(event,))
 
@@ -71,7 +71,7 @@ def fail(view: JobView, now: datetime, *, reason: str, message: str, cause: Repl
     status = with_failure(view.gang, observed_status(view, now), view.replicas, now, cause=cause)
     status = under_way(status, view.replicas, now)
     status = ended(status, Phase.FAILED, now, reason=reason, message=message)
-    status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, preempted="")
+    status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, disruption={})
     event = EventDraft(reason=reason, message=message, is_warning=True)
     return replace(clean_up(view, status, now), events=(event,))
 

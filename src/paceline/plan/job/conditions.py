@@ -100,7 +100,7 @@ def with_progress(
     if all(replica.has_started for replica in replicas):
         failed = sum(replica.has_failed for replica in replicas)
         message = f"{len(replicas) - failed} of {len(replicas)} pods run" if failed else "all pods run"
-        status = status.but(preempted="")
+        status = status.but(disruption={})
         return status.put(RUNNING, now, holds=True, message=message)
     waiting = _why_waiting(status, replicas, old)
     is_running = status.phase is Phase.RUNNING
@@ -124,7 +124,14 @@ def _why_waiting(
         waiting: Waiting | None = Waiting(reason=reasons.RESTARTING, text=f"{pods} not ended yet")
     else:
         waiting = why_waiting(replicas)
-    if not status.preempted:
+    if not status.disruption:
         return waiting
     explanation = f"; {waiting.text}" if waiting else ""
-    return Waiting(reason=waiting.reason if waiting else reasons.PREEMPTED, text=f"{status.preempted}{explanation}")
+    reason = waiting.reason if waiting else disruption_reason(status.disruption.get("reason", ""))
+    return Waiting(reason=reason, text=f"{status.disruption.get('message', '')}{explanation}")
+
+
+def disruption_reason(reason: str) -> str:
+    """Return the reason of events and conditions about a disruption, given that of the pod's condition."""
+    named = {reasons.PREEMPTION_BY_SCHEDULER: reasons.PREEMPTED, reasons.NODE_LOST: reasons.NODE_LOST}
+    return named.get(reason, reasons.DISRUPTED)

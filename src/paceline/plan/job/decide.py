@@ -11,17 +11,12 @@ from paceline.plan.job.auxiliary_pods import resolve_revision
 from paceline.plan.job.cleanup import clean_up_finished, expire
 from paceline.plan.job.completion import fail_late, fail_lost, succeed
 from paceline.plan.job.deadlines import wake_for_deadlines
+from paceline.plan.job.disruption import give_up_lost, requeue_disrupted
 from paceline.plan.job.output_finalization import defer_completion, finalize_output
 from paceline.plan.job.plan import Plan
 from paceline.plan.job.reconcile import reconcile_replicas
 from paceline.plan.job.reporting import report_created, report_last_lines, report_recreated, report_size
-from paceline.plan.job.restart import (
-    requeue_preempted,
-    restart_failed,
-    restart_requested,
-    restart_resized,
-    restart_stalled,
-)
+from paceline.plan.job.restart import restart_failed, restart_requested, restart_resized, restart_stalled
 from paceline.plan.job.snapshot import JobSnapshot
 from paceline.plan.job.suspend import hold, pause, resume, suspend, unsuspend
 from paceline.plan.job.view import JobView, view_of
@@ -37,7 +32,7 @@ RULES: tuple[JobRule, ...] = (
     unsuspend,
     hold,
     succeed,
-    requeue_preempted,
+    requeue_disrupted,
     fail_lost,
     fail_late,
     pause,
@@ -50,6 +45,7 @@ RULES: tuple[JobRule, ...] = (
     reconcile_replicas,
 )
 AMENDMENTS: tuple[PlanAmendment, ...] = (
+    give_up_lost,
     report_created,
     defer_completion,
     wake_for_deadlines,
@@ -61,7 +57,7 @@ AMENDMENTS: tuple[PlanAmendment, ...] = (
 
 def decide(snapshot: JobSnapshot, now: datetime) -> Plan:
     """Return the plan for one job."""
-    view = view_of(snapshot)
+    view = view_of(snapshot, now)
     plan = next(plan for rule in RULES if (plan := rule(view, now)) is not None)
     for amend in AMENDMENTS:
         plan = amend(view, plan, now)

@@ -56,6 +56,8 @@ def describe_failure(failure: Failure) -> str:
     """Describe a failure in one sentence."""
     if failure.reason == reasons.DELETED:
         return f"pod {failure.pod} was deleted before it ended"
+    if failure.reason == reasons.NODE_LOST:
+        return failure.message
     code = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
     # Every failed container has the reason Error, which says less than its exit code.
     reason = "" if failure.reason == "Error" and failure.exit_code is not None else failure.reason

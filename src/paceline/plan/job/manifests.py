@@ -124,16 +124,6 @@ def launch_manifest(
     }
 
 
-def group_manifest(naming: JobNaming, gang: Gang, *, owner: Mapping[str, Any]) -> Object:
-    """Return the PodGroup for T9k's scheduler: how many pods to schedule together, queue and priority."""
-    return {
-        "apiVersion": "scheduler.tensorstack.dev/v1beta1",
-        "kind": "PodGroup",
-        "metadata": _metadata(naming, naming.job, owner),
-        "spec": {"minMember": gang.needed, "queue": gang.queue, "priority": gang.priority},
-    }
-
-
 def allocate_ports(names: tuple[str, ...], taken: AbstractSet[int], *, start: int, size: int) -> dict[str, int]:
     """Return the next free port of the range for each name; raise HostError if the range is used up.
 

@@ -147,7 +147,8 @@ def _flush(view: JobView, status: JobStatus, member: Member, now: datetime) -> _
     if progress.create is not None:
         return _PendingUploads(create=(progress.create,))
     if progress.failed is None or progress.again_at is None:
-        return _PendingUploads(waits=(f"the output of {place} is being uploaded",))
+        reason = f": {progress.waiting.text}" if progress.waiting else ""
+        return _PendingUploads(waits=(f"the output of {place} is being uploaded{reason}",))
     if now >= progress.again_at:
         return _PendingUploads(again=(name,), wake_at=now)
     message = (

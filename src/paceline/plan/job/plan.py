@@ -48,6 +48,8 @@ class Plan:
 
     status: JobStatus
     delete: tuple[str, ...] = ()
+    # Pods whose end nobody will report: they are deleted without a grace period.
+    force_delete: tuple[str, ...] = ()
     create: tuple[NewPod, ...] = ()
     auxiliary_pods: tuple[AuxiliaryPod, ...] = ()
     events: tuple[EventDraft, ...] = ()

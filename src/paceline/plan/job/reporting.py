@@ -15,6 +15,11 @@ from paceline.plan.job.restart_policy import why_lost
 from paceline.plan.job.snapshot import JobSnapshot
 from paceline.plan.job.view import JobView
 
+SINGLY = (
+    "this cluster has no gang scheduler for the job: its pods start one by one as each finds room, and those that run "
+    "hold their resources while they wait for the others"
+)
+
 
 def with_tasks(status: JobStatus, replicas: tuple[ReplicaAttempt, ...]) -> JobStatus:
     """Return the status with the replicas recorded, and rendered as `tasks` and `aggregate`, T9k's tables."""
@@ -50,8 +55,11 @@ def report_created(view: JobView, plan: Plan, _now: datetime) -> Plan:
     names = [replica.name for replica in view.replicas if replica.uid and replica.uid not in uids]
     events = [EventDraft(reason=reasons.NEW_REPLICA, message=f"pod {name} was created") for name in names]
     if plan.status.conditions and not view.stored.conditions:
-        message = f"job {view.naming.job} has {len(view.replicas)} replicas"
+        created = f", created{view.by}" if view.by else ""
+        message = f"job {view.naming.job} has {len(view.replicas)} replicas{created}"
         events.insert(0, EventDraft(reason=reasons.CREATED, message=message))
+        if view.starts_singly and view.gang.needed > 1:
+            events.insert(1, EventDraft(reason=reasons.STARTS_SINGLY, message=SINGLY))
     return replace(plan, events=(*events, *plan.events))
 
 
@@ -78,7 +86,9 @@ def report_size(view: JobView, plan: Plan, _now: datetime) -> Plan:
     size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": expected}
     events: tuple[EventDraft, ...] = ()
     if previous not in (None, expected) and not plan.status.phase.is_final:
-        events = (EventDraft(reason=reasons.RESIZED, message=f"{expected} replicas are expected, {previous} before"),)
+        scaled = f"; scaled{view.by}" if view.by else ""
+        message = f"{expected} replicas are expected, {previous} before{scaled}"
+        events = (EventDraft(reason=reasons.RESIZED, message=message),)
     return replace(plan, status=plan.status.but(elastic=size), events=(*events, *plan.events))
 
 
@@ -115,12 +125,9 @@ def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraf
         message = f"{total - waiting} of {total} pods run" if waiting else "all pods run"
         events.append(EventDraft(reason=reasons.RUNNING, message=message))
     old, new = previous.condition(RUNNING), status.condition(RUNNING)
-    # Restarts and preemptions have had their own events.
-    is_changed = new is not None and new.reason not in (
-        reasons.RESTARTING,
-        reasons.PREEMPTED,
-        old.reason if old else None,
-    )
+    # Restarts and disruptions have had their own events.
+    reported = (reasons.RESTARTING, reasons.PREEMPTED, reasons.DISRUPTED, reasons.NODE_LOST)
+    is_changed = new is not None and new.reason not in (*reported, old.reason if old else None)
     if status.waiting and new is not None and is_changed:
         events.append(EventDraft(reason=new.reason, message=status.waiting, is_warning=True))
     return tuple(events)

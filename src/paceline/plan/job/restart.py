@@ -1,12 +1,11 @@
-"""Restarts: after failures and stalls, on request, after a resize, and after preemption."""
+"""Restarts: after failures and stalls, on request, and after a resize."""
 
 from datetime import datetime
 
 from paceline.model import reasons
 from paceline.model.gang import Gang, RestartScope
 from paceline.model.job_status import JobStatus, Phase
-from paceline.model.replica_record import ReplicaPhase
-from paceline.plan.job.attempts import begin_all, begin_together, current_attempts, unfinished
+from paceline.plan.job.attempts import begin_all, current_attempts, unfinished
 from paceline.plan.job.completion import fail
 from paceline.plan.job.conditions import with_failure, with_progress
 from paceline.plan.job.deadlines import check_stall, describe_stall
@@ -54,7 +53,7 @@ def restart_requested(view: JobView, _now: datetime) -> Plan | None:
     """Restart all replicas at the user's request."""
     if not is_restart_requested(view) or not has_pods(view):
         return None
-    return _restart_uncounted(view, "a restart was requested; next attempt of all replicas")
+    return _restart_uncounted(view, f"a restart was requested{view.by}; next attempt of all replicas")
 
 
 def restart_resized(view: JobView, _now: datetime) -> Plan | None:
@@ -68,38 +67,13 @@ def restart_resized(view: JobView, _now: datetime) -> Plan | None:
     return _restart_uncounted(view, message)
 
 
-def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
-    """Delete the pods of preempted replicas and schedule them again, alone or with all; no restart is counted."""
-    preempted = tuple(
-        replica for replica in view.replicas if replica.preemption and replica.phase is not ReplicaPhase.SUCCEEDED
-    )
-    if not preempted:
-        return None
-    status, is_whole = view.status, restarts_whole_gang(view.gang, preempted)
-    if is_whole:
-        status = begin_all(status, view.gang).but(resumes=status.resumes + 1)
-    else:
-        status = begin_together(status, view.replicas, preempted)
-    remaining = [
-        replica for replica in view.replicas if replica not in preempted and replica.phase is not ReplicaPhase.SUCCEEDED
-    ]
-    if status.phase is Phase.RUNNING and (is_whole or not remaining):
-        status = status.but(phase=Phase.PENDING)
-    reason = preempted[0].preemption
-    status = status.but(preempted=reason, waiting=reason)
-    status = with_tasks(status, current_attempts(view, status))
-    names = "all replicas" if is_whole else ", ".join(str(replica.place) for replica in preempted)
-    pod_names = {replica.name for replica in preempted}
-    delete = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
-    event = EventDraft(
-        reason=reasons.PREEMPTED, message=f"{reason}; {names} are scheduled again; this does not count as a restart"
-    )
-    return Plan(status=status, delete=delete, events=(event,))
-
-
 def next_attempt(view: JobView, status: JobStatus, event: EventDraft) -> Plan:
-    """Return a plan that starts the next attempt of all replicas, if any pod was created."""
-    status = begin_all(status, view.gang) if has_pods(view) else status
+    """Return a plan that starts the next attempt of all replicas, if any pod was created or their numbers differ.
+
+    A replica that was scaled down keeps its number while the others go on, and only equal numbers form a gang.
+    """
+    is_level = len({replica.attempt for replica in view.replicas}) <= 1
+    status = status if is_level and not has_pods(view) else begin_all(status, view.gang)
     status = status.but(restart_granted=view.restart_request, start_after=None, waiting="")
     status = with_tasks(status, current_attempts(view, status))
     return Plan(status=status, delete=unfinished(view.pods), events=(event,))

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from paceline.model import reasons
-from paceline.model.job_status import Phase
+from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.attempts import unfinished
 from paceline.plan.job.conditions import PAUSED, RUNNING, SUSPENDED
 from paceline.plan.job.plan import EventDraft, Plan
@@ -21,11 +21,11 @@ def pause(view: JobView, now: datetime) -> Plan | None:
     """Pause the job at the user's request: delete every pod that may still run."""
     if not view.is_paused:
         return None
-    message = "the job is paused; set spec.runMode.pause.enabled to false to resume it"
+    message = f"the job is paused{view.by}; set spec.runMode.pause.enabled to false to resume it"
     status = view.status.put(PAUSED, now, holds=True, message=message)
     status = status.put(RUNNING, now, holds=False, reason=reasons.PAUSED, message=message)
     status = with_tasks(status, view.replicas).but(
-        phase=Phase.PAUSED, waiting="", preempted="", start_after=None, running_time=None
+        phase=Phase.PAUSED, waiting="", disruption={}, start_after=None, running_time=None
     )
     delete, wake_at = pods_to_stop(view, now)
     event = EventDraft(reason=reasons.PAUSED, message=message)
@@ -33,23 +33,41 @@ def pause(view: JobView, now: datetime) -> Plan | None:
 
 
 def suspend(view: JobView, now: datetime) -> Plan | None:
-    """Suspend the job at the user's request: delete every pod, and clear the start time, since it starts anew."""
+    """Suspend the job at the user's or its queue's request: delete every pod, and clear the start time."""
     if not view.is_suspended:
         return None
-    status = view.status.put(SUSPENDED, now, holds=True, reason=reasons.JOB_SUSPENDED, message=ON_HOLD)
-    status = status.put(RUNNING, now, holds=False, reason=reasons.SUSPENDED, message=ON_HOLD)
-    status = with_tasks(status, view.replicas).but(
+    status = with_tasks(_on_hold(view, now), view.replicas).but(
         phase=Phase.PENDING,
-        waiting=ON_HOLD,
-        preempted="",
+        disruption={},
         start_after=None,
         start_time=None,
         running_time=None,
         paused_seconds=0,
     )
     delete, wake_at = pods_to_stop(view, now)
-    event = EventDraft(reason=reasons.SUSPENDED, message=ON_HOLD)
-    return Plan(status=status, delete=delete, wake_at=wake_at, events=(event,))
+    return Plan(status=status, delete=delete, wake_at=wake_at, events=(_hold_event(view),))
+
+
+def _on_hold(view: JobView, now: datetime) -> JobStatus:
+    """Return the status that says why the job is on hold."""
+    message = _why_on_hold(view)
+    status = view.status.put(SUSPENDED, now, holds=True, reason=reasons.JOB_SUSPENDED, message=message)
+    reason = reasons.QUEUED if _is_queued(view) else reasons.SUSPENDED
+    return status.put(RUNNING, now, holds=False, reason=reason, message=message).but(waiting=message)
+
+
+def _is_queued(view: JobView) -> bool:
+    return view.queueing is not None and bool(view.queueing.message)
+
+
+def _why_on_hold(view: JobView) -> str:
+    return view.queueing.message if view.queueing is not None and view.queueing.message else ON_HOLD
+
+
+def _hold_event(view: JobView) -> EventDraft:
+    if _is_queued(view):
+        return EventDraft(reason=reasons.QUEUED, message=_why_on_hold(view))
+    return EventDraft(reason=reasons.SUSPENDED, message=ON_HOLD.replace("suspended", f"suspended{view.by}"))
 
 
 def hold(view: JobView, now: datetime) -> Plan | None:
@@ -57,7 +75,10 @@ def hold(view: JobView, now: datetime) -> Plan | None:
     if view.status.phase is not Phase.PAUSED and not view.status.is_true(SUSPENDED):
         return None
     delete, wake_at = pods_to_stop(view, now)
-    return Plan(status=with_tasks(view.status, view.replicas), delete=delete, wake_at=wake_at)
+    # A queue may have another reason than before.
+    is_queued = view.status.phase is not Phase.PAUSED and view.is_suspended and _is_queued(view)
+    status = _on_hold(view, now) if is_queued else view.status
+    return Plan(status=with_tasks(status, view.replicas), delete=delete, wake_at=wake_at)
 
 
 def resume(view: JobView, now: datetime) -> Plan | None:
@@ -69,7 +90,7 @@ def resume(view: JobView, now: datetime) -> Plan | None:
     # Before the start of the job there is no deadline that a pause could extend.
     is_timed = paused is not None and status.start_time is not None
     seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
-    message = "the job resumes after a pause"
+    message = f"the job is resumed{view.by} after a pause" if view.by else "the job resumes after a pause"
     status = status.put(PAUSED, now, holds=False, message=message)
     status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
     return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason=reasons.RESUMING, message=message))
@@ -80,12 +101,14 @@ def unsuspend(view: JobView, now: datetime) -> Plan | None:
     is_on_hold = view.status.phase is not Phase.PAUSED and view.status.is_true(SUSPENDED)
     if not is_on_hold or view.is_suspended:
         return None
-    message = "the job is no longer suspended"
+    queue = view.queueing.queue if view.queueing is not None else ""
+    message = f"the job is admitted by queue {queue}" if queue else "the job is no longer suspended"
     had_pods = has_pods(view)
     status = view.status.put(SUSPENDED, now, holds=False, reason=reasons.JOB_RESUMED, message=message).but(
         phase=Phase.RESUMING if had_pods else Phase.PENDING, resumes=view.status.resumes + had_pods, waiting=""
     )
-    return next_attempt(view, status, EventDraft(reason=reasons.RESUMING, message=message))
+    event = EventDraft(reason=reasons.RESUMING, message=f"{message}{f'; resumed{view.by}' if view.by else ''}")
+    return next_attempt(view, status, event)
 
 
 def pods_to_stop(view: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:

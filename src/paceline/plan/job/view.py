@@ -6,15 +6,18 @@ deleted before anything of their gang ran. Such a pod says nothing about its pro
 it the others would wait forever, since a gang is scheduled only as a whole.
 """
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 
+from paceline.model import reasons
 from paceline.model.gang import FLUSH, ReplicaId, RestartScope
 from paceline.model.job_status import JobStatus, Phase
 from paceline.model.replica_record import ReplicaPhase, ReplicaRecord
 from paceline.plan.job.attempts import ReplicaAttempt, current_attempts, with_attempts
 from paceline.plan.job.conditions import SUSPENDED
 from paceline.plan.job.restart_policy import RestartVerdict, evaluate
-from paceline.plan.job.snapshot import JobSnapshot, PodPhase
+from paceline.plan.job.snapshot import Disruption, JobSnapshot, PodPhase, is_overdue, pod_name
 
 # Phases of a first attempt that has written nothing.
 UNSTARTED = (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
@@ -30,11 +33,20 @@ class JobView(JobSnapshot):
     verdict: RestartVerdict
     # Attempts whose pods were deleted before they ran, and which are created again.
     recreated: tuple[ReplicaAttempt, ...] = ()
+    # Overdue pods on lost nodes, by name, each with an explanation.
+    lost: Mapping[str, str] = field(default_factory=dict)
 
 
-def view_of(snapshot: JobSnapshot) -> JobView:
+def view_of(snapshot: JobSnapshot, now: datetime) -> JobView:
     """Return the view of a job."""
-    stored = snapshot.status
+    stored, lost = snapshot.status, _lost(snapshot, now)
+    pods = (
+        replace(pod, disruption=Disruption(reason=reasons.NODE_LOST, message=lost[pod.name]))
+        if pod.name in lost
+        else pod
+        for pod in snapshot.pods
+    )
+    snapshot = replace(snapshot, pods=tuple(pods))
     snapshot = replace(snapshot, status=_with_removed(snapshot, _unsaved_output(snapshot)))
     recreated = _unstarted(snapshot)
     status = with_attempts(snapshot.status, {replica.place: replica.attempt + 1 for replica in recreated})
@@ -47,7 +59,22 @@ def view_of(snapshot: JobSnapshot) -> JobView:
         replicas=replicas,
         verdict=evaluate(snapshot.gang, status, replicas),
         recreated=recreated,
+        lost=lost,
     )
+
+
+def _lost(snapshot: JobSnapshot, now: datetime) -> dict[str, str]:
+    """Return the pods that should have ended long ago on a lost node, each with an explanation."""
+    lost = {}
+    for pod in snapshot.ending_pods:
+        node = (snapshot.nodes or {}).get(pod.node)
+        if node is None or not is_overdue(pod, now) or not node.is_lost:
+            continue
+        if snapshot.waits_for_nodes and not node.is_certain:
+            continue
+        state = "is gone" if node.is_gone else f"is not ready{f' since {node.since}' if node.since else ''}"
+        lost[pod_name(pod)] = f"node {pod.node} {state}, and pod {pod_name(pod)} has not ended there"
+    return lost
 
 
 def _with_removed(snapshot: JobSnapshot, unsaved: frozenset[ReplicaId]) -> JobStatus:

@@ -123,6 +123,11 @@ class SimFiles:
         self._folders[str(path.parent)].add(path.name)
         self.modes[path] = mode
 
+    def write_at(self, path: Path, offset: int, data: bytes) -> None:
+        """Change a part of a file; a crash may bring the old bytes back."""
+        old = self._seen.get(str(path), b"").ljust(offset, b"\0")
+        self.overwrite(path, old[:offset] + data + old[offset + len(data) :], 0o600)
+
     def append(self, path: Path, data: bytes) -> None:
         """Let a file grow, as the log of a running container does."""
         self.overwrite(path, self._seen.get(str(path), b"") + data)

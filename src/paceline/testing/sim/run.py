@@ -13,7 +13,7 @@ from paceline.apimachinery.meta import Object, name_of, namespace_of, revision_o
 from paceline.client.interface import PODS
 from paceline.errors import PacelineError
 from paceline.model import well_known_labels
-from paceline.sdk.client import copy_of
+from paceline.presentation.job_copy import copy_of
 from paceline.store.backend import Record, StoreLimits
 from paceline.testing.sim.backend import DiskFault, SimLog
 from paceline.testing.sim.cluster import SimCluster

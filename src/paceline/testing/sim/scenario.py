@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.apimachinery.meta import Object, name_of, uid_of
+from paceline.apimachinery.meta import Object, labels_of, name_of, uid_of
 from paceline.client.interface import Collection
 from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 from paceline.kinds.kind_types import GROUP, SERVICE_GROUP
 from paceline.kinds.registry import stem_of
+from paceline.model import well_known_labels
 from paceline.store.backend import DEFAULTS, Op, Record, StoreLimits
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.cluster import ROOT, Component, SimCluster
@@ -356,12 +357,20 @@ class Stage:
         plain, processes = self.names.plain, self.cluster.sim.processes
         events: dict[tuple[str, str, str], int] = {}
         objects: dict[str, Any] = {}
+        uids = {uid_of(obj) for obj in self.oracle.objects.values()}
         for key, obj in self.oracle.objects.items():
             if key.startswith("/core/events/"):
                 about = obj["involvedObject"]
                 event = plain(f"{about['kind']} {about['name']}"), obj["reason"], plain(obj["message"])
                 events[event] = events.get(event, 0) + int(obj.get("count", 1))
             else:
+                if (uid := labels_of(obj).get(well_known_labels.JOB_UID)) is not None:
+                    # A copy of events, which a process that dies loses; and of a job that was deleted while the
+                    # controllers were down, only what they had seen before: deleting never waits for a record.
+                    status = obj.get("status") or {}
+                    status.pop("events", None)
+                    if uid not in uids:
+                        obj.pop("status", None)
                 if key.startswith("/discovery.k8s.io/"):
                     # How often it was written depends on who was there at the time.
                     del obj["metadata"]["generation"]

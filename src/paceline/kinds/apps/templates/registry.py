@@ -31,15 +31,16 @@ Row = tuple[str, str, str]
 
 def rows_of(template: Template) -> list[Row]:
     """Return a row for every value: its path, its default, and its help text."""
-    return list(_rows(template.values, template.defaults(), ""))
+    return list(rows_below(template.values, template.defaults(), ""))
 
 
-def _rows(kind: type[Value], defaults: Mapping[str, Any], path: str) -> Iterator[Row]:
+def rows_below(kind: type[Value], defaults: Mapping[str, Any], path: str) -> Iterator[Row]:
+    """Yield a row for every value of a type; `path` is where it stands."""
     for field in fields_of(kind):
         value_path = f"{path}{field.encode_name}"
         default = defaults.get(field.encode_name)
         if (inner := nested_type(field.type)) is not None:
-            yield from _rows(inner, default or {}, f"{value_path}.")
+            yield from rows_below(inner, default or {}, f"{value_path}.")
         else:
             yield value_path, default_text(default), help_of(field.type)
 
