@@ -12,7 +12,8 @@ from paceline.errors import PacelineError
 from paceline.testing.sim.crash_points import Crash, Moment, RecordedWrite
 from paceline.testing.sim.invariants import InvariantBroken
 from paceline.testing.sim.loop import Stuck
-from paceline.testing.sim.scenario import COMPONENTS, CrashPlan, Outcome, differences, live
+from paceline.testing.sim.outcome_differences import differences
+from paceline.testing.sim.scenario import COMPONENTS, CrashPlan, Outcome, live
 from tests.crash.lives import LIVES
 
 MAX_SHOWN = 5

@@ -46,7 +46,7 @@ def _example(file: str, text: str, files: dict[str, str]) -> Iterator[Object]:
 
 
 def _uses_claim(text: str) -> bool:
-    return any(mark in text for mark in ("claimName:", "t9k://pvc/", "pvc:"))
+    return any(mark in text for mark in ("claimName:", "storageName:", "t9k://pvc/", "pvc:"))
 
 
 def _title(text: str) -> str:
