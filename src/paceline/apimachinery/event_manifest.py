@@ -44,7 +44,7 @@ def event_manifest(
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            # Computed, so that a repetition finds the first one, whoever recorded it.
+            # Computed, so that a repetition finds the first event, whichever component recorded it.
             "name": f"{name_of(about)[:MAX_NAME].rstrip('.-')}.{rank}{digest}",
             # Events about objects without a namespace live in the default one, as on Kubernetes.
             "namespace": namespace_of(about) or "default",

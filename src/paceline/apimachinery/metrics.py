@@ -1,7 +1,7 @@
 """Metrics in Prometheus' text format: counters, gauges, histograms, and the registry that writes them.
 
-Whoever counts something owns the metric and keeps it up to date; a scrape only writes the numbers down, so it takes as
-long with ten thousand jobs as with none.
+The component that counts something owns the metric and keeps it up to date; a scrape only writes the numbers
+down, so it takes as long with ten thousand jobs as with none.
 """
 
 import math

@@ -46,7 +46,7 @@ class RequestMetrics:
 
 
 def verb_of(scope: Scope) -> str:
-    """Return the method of a request, WATCH for a watch; unknown methods are one, since anybody can invent them."""
+    """Return the method of a request, WATCH for a watch; unknown methods count as one: clients can invent them."""
     method = str(scope["method"])
     query: bytes = scope.get("query_string") or b""
     if method == "GET" and (b"watch=true" in query or b"watch=1" in query):

@@ -83,7 +83,7 @@ class WorkQueue(Generic[K]):
         del self._waiting[key]
         self._running.add(key)
         now = asyncio.get_running_loop().time()
-        # A key that was added before the loop ran has waited for nobody.
+        # A key that was added before the loop ran has not waited for a worker.
         self.metrics.waited(now - self._since.pop(key, now))
         return key
 

@@ -145,7 +145,7 @@ async def run_cluster(
 def _keep_children(
     group: asyncio.TaskGroup, settings: Settings, open_files: int | None
 ) -> tuple[asyncio.Event, asyncio.Event]:
-    """Run the node agent, and the web console when somebody opens it; return what to wait for."""
+    """Run the node agent, and the web console when a client connects; return what to wait for."""
     agent_is_ready, console_is_open = asyncio.Event(), asyncio.Event()
     group.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
     group.create_task(keep_console(settings, api_ports(settings), console_is_open))

@@ -98,7 +98,7 @@ async def _run_until_told(settings: Settings, open_files: int) -> None:
 async def _run_agent(settings: Settings, open_files: int) -> None:
     access = from_json(settings.agent_access, Path.read_bytes)
     if access is None:
-        raise HostError(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
+        raise HostError(f"{settings.agent_access} is damaged; `paceline up` rewrites it")
     world = real_world()
     clock = open_clock(settings.clock, world)
     processes = RealProcesses(mark=str(settings.home), clock_offset=clock.offset, open_files=open_files)

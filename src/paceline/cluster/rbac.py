@@ -64,7 +64,7 @@ def rights() -> tuple[Right, ...]:
         # The URL of an interactive workload is published only when it can be reached.
         Right(group="discovery.k8s.io", resources=("endpointslices",), verbs=("list", "watch")),
         # The key with which replicas start processes in each other, and the tokens of notebooks. Not `patch`: an empty
-        # patch answers with the whole Secret, whoever owns it.
+        # patch answers with the whole Secret, whichever owner it has.
         Right(group="", resources=("secrets",), verbs=("create",)),
         Right(group="", resources=("events",), verbs=("create", "get", "list", "patch")),
         Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create", "patch")),

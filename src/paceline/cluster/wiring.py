@@ -172,7 +172,7 @@ class Machine:
     shares_network: bool = True
     # Whether the scheduler starts all pods of a job, or none.
     schedules_gangs: bool = True
-    # Whether nodes may be lost, so that somebody must give their pods up.
+    # Whether nodes may be lost, so that a controller must delete their pods by force.
     loses_nodes: bool = False
     # Counts requests to services, if available.
     visits: Visits | None = None

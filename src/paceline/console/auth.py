@@ -50,7 +50,7 @@ BUG = "this is a bug in Paceline: the request could not be answered; the console
 class Audience(Enum):
     """Who may use a route. Every route of the application has one."""
 
-    # Anybody who reaches the port: the page itself, which has no data in it.
+    # Open to every client that reaches the port: the page itself, which has no data in it.
     ANYBODY = "anybody"
     # The page before the login.
     LOGIN = "login"

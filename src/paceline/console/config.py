@@ -37,7 +37,7 @@ class Seal(Protocol):
 class ConsoleConfig:
     """One console: its cluster, its addresses, and the machine it runs on."""
 
-    # The cluster, and the credential of whoever started the console, if it has one.
+    # The cluster, and the credential of the user who started the console, if it has one.
     access: Access
     clock: Clock
     ids: Ids

@@ -17,14 +17,14 @@ def is_noted(resource: Resource) -> bool:
 
 
 def is_person(caller: Caller | None) -> bool:
-    """Return whether a caller acts on somebody's behalf: everybody but the cluster's own components."""
+    """Return whether a caller acts for a person: every caller but the cluster's own components."""
     return caller is not None and (caller.account is not None or not caller.name.startswith("system:"))
 
 
 def note_caller(resource: Resource, new: Object, old: Object | None, caller: Caller | None) -> None:
     """Set in place who asked for a change; without a change, keep who asked for the last one.
 
-    Our own components pass on the name that they found: what they change, somebody asked of them.
+    Our own components keep the name that is recorded: they only carry out what that person asked for.
     """
     if caller is None or not is_noted(resource) or not is_person(caller):
         return

@@ -1,7 +1,7 @@
 """Holds the console's port in the control process, and starts the console's process with the first connection.
 
 The connection waits in the socket's backlog until that process accepts it, so none is lost while no process runs: at
-the first visit, after a crash, and after the process has ended because nobody looked.
+the first visit, after a crash, and after the process has ended for lack of connections.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 async def keep_console(settings: Settings, ports: Iterable[int], is_open: asyncio.Event) -> None:
-    """Listen on the console's port, and run its process whenever somebody connects; set `is_open` once it listens."""
+    """Listen on the console's port, and run its process whenever a client connects; set `is_open` once it listens."""
     # It holds the port, and sees at once that the control process which started it has ended.
     await wait_for_exit(settings.console_lock)
     loop, failures = asyncio.get_running_loop(), 0

@@ -1,6 +1,6 @@
 """`python -m paceline.cluster.console.server HOME FD`: the console's process, which listens on the socket FD.
 
-It ends when its standard input does, and when nobody has been connected for a while.
+It ends when its standard input does, and when no client has been connected for a while.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from paceline.settings import LOOPBACK, Settings
 
 log = logging.getLogger(__name__)
 
-# The process ends when nobody has been connected for this long; open tabs are connected.
+# The process ends when no client has been connected for this long; open tabs are connected.
 IDLE_SECONDS = 15 * 60.0
 # Called with the console's address, and a one-time code if the kubeconfig has a credential.
 Announce = Callable[[str, str], None]
@@ -70,10 +70,10 @@ async def _run_until_idle(settings: Settings, sock: socket.socket) -> None:
 async def run_embedded(
     settings: Settings, sock: socket.socket, stop: asyncio.Event, idle_seconds: float = IDLE_SECONDS
 ) -> None:
-    """Serve the console of an embedded cluster, and set `stop` when nobody has been connected for a while."""
+    """Serve the console of an embedded cluster, and set `stop` when no client has been connected for a while."""
     access = from_json(settings.kubeconfig, Path.read_bytes)
     if access is None:
-        raise HostError(f"{settings.kubeconfig} is damaged; `paceline up` writes it anew")
+        raise HostError(f"{settings.kubeconfig} is damaged; `paceline up` rewrites it")
     world = real_world()
     world = replace(world, clock=open_clock(settings.clock, world))
     seal = seal_of(settings.console_key, world)
@@ -85,7 +85,7 @@ async def run_embedded(
         release_memory()
         log.info("ready")
         await wait_until_idle(limiter, idle_seconds)
-        log.info("nobody has been connected for %g minutes: the console ends", idle_seconds / 60)
+        log.info("no client has been connected for %g minutes: the console stops", idle_seconds / 60)
         stop.set()
 
 

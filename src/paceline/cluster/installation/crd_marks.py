@@ -1,4 +1,4 @@
-"""The marks on our CRDs: who owns them, and of which version they are, so that nobody else's is replaced."""
+"""The marks on our CRDs: their owner and version, so that an install never replaces a CRD of another owner."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Parts that the templates of controllers and console share: labels, pods that run as nobody, probes."""
+"""Parts that the templates of controllers and console share: labels, unprivileged pods, probes."""
 
 from typing import Any
 

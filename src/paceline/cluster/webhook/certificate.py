@@ -72,7 +72,7 @@ def _trusting(webhook: Object, certificate: bytes, now: datetime) -> Object:
 
 
 def _certificates(bundle: str) -> list[x509.Certificate]:
-    """Return the certificates of a bundle; none if somebody put something else there."""
+    """Return the certificates of a bundle; none if the value is not a bundle."""
     try:
         return x509.load_pem_x509_certificates(base64.b64decode(bundle, validate=True)) if bundle else []
     except (ValueError, binascii.Error):

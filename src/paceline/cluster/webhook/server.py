@@ -89,7 +89,7 @@ class WebhookServer:
         try:
             await publish(self.cluster, certificate.certificate, self.clock)
         except NotFound:
-            log.info("ValidatingWebhookConfiguration %s is not there: nobody asks this webhook yet", NAME)
+            log.info("ValidatingWebhookConfiguration %s does not exist: this webhook is not called yet", NAME)
         except PacelineError as error:
             log.warning("the certificate of the webhook is not published: %s", error)
 
