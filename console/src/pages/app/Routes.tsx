@@ -93,9 +93,9 @@ function RouteTable({ view }: { view: AppView }) {
         </span>
       ),
     },
-    { key: 'folders', title: words.folders, render: (_, route) => <Folders route={route} /> },
+    { key: 'folders', title: words.folders, width: 180, render: (_, route) => <Folders route={route} /> },
     { key: 'address', title: words.address, width: 200, render: (_, route) => <Outside route={route} /> },
-    { key: 'open', title: '', render: (_, route) => <OpenButton view={view} route={route} /> },
+    { key: 'open', title: '', width: 80, className: 'pl-nowrap', render: (_, route) => <OpenButton view={view} route={route} /> },
   ];
   return (
     <div className="pl-card-table pl-table-scroll">
