@@ -138,6 +138,7 @@ def chart_of_version(folder: Path, version: str) -> str:
 
 def test_an_installation_lives_its_whole_life(cluster: DirectCluster, helm: Helm, tmp_path: Path) -> None:
     """Uninstalled, it leaves definitions and jobs behind; and an older chart does not replace newer definitions."""
+    remove_all(cluster)
     told = helm("install", "paceline", CHART, *SET, *HOME, "--create-namespace")
     assert "pod-security.kubernetes.io/enforce=restricted" in told
     assert set(crds(cluster)) == {name_of(definition) for definition in definitions()}

@@ -33,7 +33,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[RealKube]:
-    """A real kube-apiserver that was never told of our kinds."""
+    """A real kube-apiserver for the tests that do not care which kinds it has."""
+    with real_kube(assets_or_skip(), ALONE) as kube:
+        yield kube
+
+
+@pytest.fixture
+def empty() -> Iterator[RealKube]:
+    """A real kube-apiserver of one test: the tests of a module may run in any order."""
     with real_kube(assets_or_skip(), ALONE) as kube:
         yield kube
 
@@ -126,21 +133,21 @@ def generations(kube: RealKube) -> set[int]:
         return {each["metadata"]["generation"] for each in cluster.list(CRDS).items}
 
 
-def test_a_controller_installs_leads_hands_over_and_lets_go(fresh: RealKube) -> None:
-    kubeconfig = str(fresh.kubeconfig)
+def test_a_controller_installs_leads_hands_over_and_lets_go(empty: RealKube) -> None:
+    kubeconfig = str(empty.kubeconfig)
     without = paceline("kube", "controller", "--kubeconfig", kubeconfig)
     assert without.returncode == 1
     assert "does not know our kinds; type: paceline kube crds | kubectl apply --server-side -f -" in without.stderr
     with controlled("--kubeconfig", kubeconfig, "--install-crds") as first:
-        assert "knows all" in first.says(f"{fresh.server} is Kubernetes v1.")
+        assert "knows all" in first.says(f"{empty.server} is Kubernetes v1.")
         first.says("leading as ")
         # A definition that is written again is served anew, and every watch of its kind ends.
         with controlled("--kubeconfig", kubeconfig, "--install-crds") as second:
             second.says("waiting: ")
-            assert generations(fresh) == {1}
+            assert generations(empty) == {1}
             assert first.end(signal.SIGTERM) == 0
             second.says("leading as ")
-            with DirectCluster(load(fresh.kubeconfig, Path.read_bytes)) as cluster:
+            with DirectCluster(load(empty.kubeconfig, Path.read_bytes)) as cluster:
                 lease = cluster.get(LEASES, "paceline-system", "paceline-controller")
                 assert lease["spec"]["leaseTransitions"] == 1
                 assert cluster.get(NAMESPACES, "", "paceline-system")

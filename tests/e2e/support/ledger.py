@@ -127,6 +127,7 @@ def assert_counted(said: str, ticks: str, *, is_over: bool) -> None:
     expected = [f"{ticks} {number}" for number in range(len(counted))]
     assert counted == expected, first_difference(counted, expected)
     if is_over:
+        assert lines, "the log is empty"
         assert lines[-1] == f"{ticks} crc {checksum(counted):08x}"
 
 
