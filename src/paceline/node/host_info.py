@@ -1,6 +1,7 @@
-"""The facts about this machine, which the agent gets as a value at its start, and the layout of its folders."""
+"""What the agent gets as values at its start: facts about its machine, its folders, and how long logs stay."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from paceline.node.runtime.cgroup_limits import Cgroups
@@ -24,6 +25,16 @@ class DevicePool:
     devices: tuple[Device, ...]
     # Device nodes that all containers with one of them share.
     nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """The user of a container; None in its place is the agent's own."""
+
+    uid: int
+    gid: int
+    # Supplementary groups: fsGroup and supplementalGroups.
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +96,15 @@ class CannotStart(Exception):
         self.reason = reason
         # One message for each event on the pod, when the whole pod cannot start.
         self.messages = messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """The limits of the archive of logs; the oldest logs are removed first."""
+
+    age: timedelta = timedelta(days=30)
+    bytes: int = 10 * 1024**3
+    pods: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
