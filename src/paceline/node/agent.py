@@ -19,8 +19,9 @@ from paceline.client.interface import CLAIMS, PODS, VOLUMES, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.errors import Conflict, NotFound, ServiceUnavailable
+from paceline.model.retention import RetentionPolicy
 from paceline.node.devices import Devices
-from paceline.node.host_info import CannotStart, Folders, Host, RetentionPolicy
+from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.images import NOT_PULLED, NOT_RENEWED, Images, backed_off
 from paceline.node.lifecycle import state_files
 from paceline.node.lifecycle.decide import START_RECORD_DELAY, decide

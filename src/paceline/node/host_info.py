@@ -1,7 +1,6 @@
-"""What the agent gets as values at its start: facts about its machine, its folders, and how long logs stay."""
+"""What the agent gets as values at its start: facts about its machine, and the layout of its folders."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from paceline.node.runtime.cgroup_limits import Cgroups
@@ -96,15 +95,6 @@ class CannotStart(Exception):
         self.reason = reason
         # One message for each event on the pod, when the whole pod cannot start.
         self.messages = messages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPolicy:
-    """The limits of the archive of logs; the oldest logs are removed first."""
-
-    age: timedelta = timedelta(days=30)
-    bytes: int = 10 * 1024**3
-    pods: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

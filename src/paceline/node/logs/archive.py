@@ -20,7 +20,8 @@ from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.effects import Effects
 from paceline.errors import BadRequest, NotFound
 from paceline.model import well_known_labels
-from paceline.node.host_info import Folders, RetentionPolicy
+from paceline.model.retention import RetentionPolicy
+from paceline.node.host_info import Folders
 from paceline.node.lifecycle.state_files import attempt_numbers, read_ended
 from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import shim
