@@ -19,9 +19,8 @@ from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.yaml_reader import read_documents
 from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
+from paceline.model.retention import RecordPolicy, RetentionPolicy
 from paceline.node.images import HOST, SHIPPED
-from paceline.node.logs.archive import RetentionPolicy
-from paceline.plan.job_records import RecordPolicy
 from paceline.settings import Row, Settings
 
 SETTINGS_FILE = "settings.yaml"

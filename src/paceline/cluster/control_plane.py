@@ -132,9 +132,10 @@ async def run_cluster(
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 for is_ready in children:
                     await is_ready.wait()
-                release_memory()
                 mark_ready(settings.lock)
                 ready()
+                # Afterwards, because it takes a tenth of the whole start.
+                release_memory()
     finally:
         await nodes.close()
         await store.close()

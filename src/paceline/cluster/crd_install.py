@@ -28,11 +28,9 @@ def builtin_scheme() -> Scheme:
 @cache
 def own_kinds() -> Mapping[tuple[str, str], ShippedKind]:
     """Return our kinds with their CRDs, by group and kind."""
-    components = builtin_components()
-    pairs = zip(registry.resources(), registry.crds(components), strict=True)
     return {
         (resource.group, resource.kind): ShippedKind(resource=resource, definition=_completed(definition))
-        for resource, definition in pairs
+        for resource, definition in registry.resources_with_crds(builtin_components())
     }
 
 

@@ -40,7 +40,7 @@ from paceline.errors import NotFound
 from paceline.kinds import registry
 from paceline.model import well_known_labels
 from paceline.model.gang import PodTools
-from paceline.plan.job_records import RecordPolicy
+from paceline.model.retention import RecordPolicy
 from paceline.podtools import ssh_shim
 from paceline.settings import NAMESPACE
 from paceline.trainers import parameter_server

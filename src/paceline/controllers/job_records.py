@@ -21,11 +21,11 @@ from paceline.kinds.apps import job_record
 from paceline.kinds.kind_types import OWN_API_VERSION, OWN_GROUP, VERSION
 from paceline.model import well_known_labels
 from paceline.model.log_metrics import metrics_in
+from paceline.model.retention import RecordPolicy
 from paceline.plan.job.plan import LogRef
 from paceline.plan.job_records import (
     FINAL,
     KnownRecord,
-    RecordPolicy,
     completed,
     known,
     leader_log,

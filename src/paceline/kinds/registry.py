@@ -1,7 +1,7 @@
 """The registry of kinds, and the questions that other packages ask about an object of any kind."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -330,7 +330,15 @@ def resources() -> tuple[Resource, ...]:
 def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
     """Return every kind as a CustomResourceDefinition for a real cluster."""
     shared = Components(schemas=components)
-    return tuple(crd(kind, shared) for kind in every_kind())
+    return tuple(crd(kind, shared, object_schema(kind)) for kind in every_kind())
+
+
+def resources_with_crds(components: Mapping[str, Any]) -> Iterator[tuple[Resource, Object]]:
+    """Yield every kind as `resources` and as `crds` do, with the schema computed once: every start needs both."""
+    shared = Components(schemas=components)
+    for kind in every_kind():
+        resource = _resource(kind)
+        yield resource, crd(kind, shared, resource.schema)
 
 
 def _resource(kind: Kind) -> Resource:

@@ -263,9 +263,9 @@ def _bounded(schema: Schema, **bounds: object) -> Schema:
 NAMED: Mapping[str, Any] = {"type": "object", "properties": {"name": {"type": "string", "maxLength": MAX_SUBDOMAIN}}}
 
 
-def crd(kind: Kind, components: Components) -> Object:
-    """Return the CRD of a kind, with all references resolved."""
-    schema = structural(object_schema(kind), replace(components, template=kind.template))
+def crd(kind: Kind, components: Components, published: Mapping[str, Any]) -> Object:
+    """Return the CRD of a kind, with all references of its `object_schema` resolved."""
+    schema = structural(published, replace(components, template=kind.template))
     # The API server defines these three itself, and rejects a CRD that declares more of them.
     schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(NAMED)}
     if kind.mutable is not None:

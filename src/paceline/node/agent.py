@@ -19,6 +19,7 @@ from paceline.client.interface import CLAIMS, PODS, VOLUMES, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.errors import Conflict, NotFound, ServiceUnavailable
+from paceline.model.retention import RetentionPolicy
 from paceline.node.devices import Devices
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.images import NOT_PULLED, NOT_RENEWED, Images, backed_off
@@ -29,7 +30,7 @@ from paceline.node.lifecycle.eviction import Evictions, without_grace
 from paceline.node.lifecycle.killer import ContainerKiller, Hooks
 from paceline.node.lifecycle.starter import Starter
 from paceline.node.lifecycle.view import ContainerAttempt, PodPlan, PodView, StartProblem, field_path
-from paceline.node.logs.archive import LogArchive, RetentionPolicy
+from paceline.node.logs.archive import LogArchive
 from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.network.pod_hosts import Hosts

@@ -1,4 +1,4 @@
-"""The facts about this machine, which the agent gets as a value at its start, and the layout of its folders."""
+"""What the agent gets as values at its start: facts about its machine, and the layout of its folders."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,16 @@ class DevicePool:
     devices: tuple[Device, ...]
     # Device nodes that all containers with one of them share.
     nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """The user of a container; None in its place is the agent's own."""
+
+    uid: int
+    gid: int
+    # Supplementary groups: fsGroup and supplementalGroups.
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

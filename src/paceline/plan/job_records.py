@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.model import well_known_labels
 from paceline.model.job_status import Phase
+from paceline.model.retention import RecordPolicy
 
 # The phase of a record whose job was deleted before it ended.
 DELETED = "Deleted"
@@ -24,14 +25,6 @@ FINAL = tuple(phase.value for phase in Phase if phase.is_final)
 _COPIED = ("startTime", "runningTime", "completionTime", "attempt", "backoffCount", "failure", "waiting", "elastic")
 _REPLICA = ("type", "index", "name", "uid", "phase", "nodeName", "exitCode", "reason", "containers")
 _LABELS = (well_known_labels.APP, well_known_labels.REVISION)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPolicy:
-    """How many records are kept, and for how long; the oldest are removed first."""
-
-    age: timedelta = timedelta(days=90)
-    jobs: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from paceline.model.retention import RetentionPolicy
 from paceline.node.host_info import Folders
-from paceline.node.logs.archive import ArchivedLogs, LogArchive, RetentionPolicy
+from paceline.node.logs.archive import ArchivedLogs, LogArchive
 from paceline.node.network.pod_ports import PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.server.api import Kubelet

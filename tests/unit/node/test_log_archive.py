@@ -10,8 +10,9 @@ import pytest
 
 from paceline.errors import BadRequest, NotFound
 from paceline.host.effects import RealFiles
+from paceline.model.retention import RetentionPolicy
 from paceline.node.host_info import Folders
-from paceline.node.logs.archive import ArchivedLogs, ArchivedPod, LogArchive, RetentionPolicy
+from paceline.node.logs.archive import ArchivedLogs, ArchivedPod, LogArchive
 from paceline.node.logs.garbage_collection import sweep, to_prune
 from paceline.node.runtime import shim
 from paceline.testing.sim.effects import START, SimFiles, sim_world

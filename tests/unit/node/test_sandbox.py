@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from paceline.host.effects import RealFiles
-from paceline.node.host_info import CannotStart
+from paceline.node.host_info import CannotStart, User
 from paceline.node.images import Environment
 from paceline.node.lifecycle.starter import not_found
-from paceline.node.runtime.confinement import User, capabilities_of, user_of
+from paceline.node.runtime.confinement import capabilities_of, user_of
 from paceline.node.runtime.sandbox import (
     ContainerConfig,
     MountParent,

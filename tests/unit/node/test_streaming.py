@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from paceline.node.host_info import User
 from paceline.node.images import Environment
 from paceline.node.runtime import shim
-from paceline.node.runtime.confinement import User
 from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError
 from paceline.node.runtime.sandbox import ContainerConfig
 from paceline.testing.sim.effects import sim_world

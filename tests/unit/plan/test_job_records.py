@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from paceline.model.retention import RecordPolicy
 from paceline.plan.job_records import (
     KnownRecord,
-    RecordPolicy,
     last_events,
     leader_log,
     lost_outcome,

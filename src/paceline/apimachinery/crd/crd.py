@@ -103,10 +103,18 @@ def _resource(definition: Object, version: Object, kind: ShippedKind | None) -> 
         scale=_scale(subresources.get("scale")),
         selectable=tuple(str(field["jsonPath"])[1:] for field in version.get("selectableFields") or ()),
         columns=tuple(map(_column, version.get("additionalPrinterColumns") or ())),
+    )
+    return _with_schema_rules(resource) if kind is None else _with_shipped_rules(resource, definition, kind)
+
+
+def _with_schema_rules(resource: Resource) -> Resource:
+    """Return a resource with the rules that its schema implies; a search in a large schema takes milliseconds."""
+    schema = resource.schema
+    return replace(
+        resource,
         check=partial(list_faults, schema=schema) if _mentions(schema, "x-kubernetes-list-type") else no_faults,
         default=partial(fill_defaults, schema=schema) if _mentions(schema, "default") else no_defaults,
     )
-    return resource if kind is None else _with_shipped_rules(resource, definition, kind)
 
 
 def _with_shipped_rules(resource: Resource, definition: Object, kind: ShippedKind) -> Resource:

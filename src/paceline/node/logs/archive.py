@@ -8,7 +8,7 @@ are removed, only `pod.json` remains for a while.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.effects import Effects
 from paceline.errors import BadRequest, NotFound
 from paceline.model import well_known_labels
+from paceline.model.retention import RetentionPolicy
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.state_files import attempt_numbers, read_ended
 from paceline.node.logs.logs import RotatedLog
@@ -34,15 +35,6 @@ NO_JOB = "-"
 LONGEST = 200
 # The share of the disk that must be free for logs to be archived.
 LEAST_FREE = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPolicy:
-    """The limits of the archive; the oldest logs are removed first."""
-
-    age: timedelta = timedelta(days=30)
-    bytes: int = 10 * 1024**3
-    pods: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

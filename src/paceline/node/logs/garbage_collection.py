@@ -14,8 +14,9 @@ from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Executor
+from paceline.model.retention import RetentionPolicy
 from paceline.node.host_info import Host
-from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, USAGE, ArchivedPod, LogArchive, RetentionPolicy
+from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, USAGE, ArchivedPod, LogArchive
 from paceline.node.logs.logs import RotatedLog, is_log_file
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from paceline.node.host_info import CannotStart
 from paceline.node.lifecycle.starter import Starter
 from paceline.node.lifecycle.state_files import latest_folder, read_started
 from paceline.node.probes.probes import Probe
-from paceline.node.runtime.exec_types import ContainerGone, ExecError, RunExec, exec_request
+from paceline.node.runtime.exec_types import ContainerGone, ExecError, RunExec
+from paceline.node.runtime.sandbox import exec_request
 
 # Kubernetes shows as much of the output of a failed probe; the rest is read and dropped.
 MAX_OUTPUT = 10 * 1024

@@ -34,8 +34,13 @@ class BwrapOptions:
 
     def encode(self, options: list[Any]) -> bytes:
         """Encode arguments and entries (`sandbox.Option`); an `inside` entry is checked and adds no argument."""
-        expanded = (self._expand(option) if isinstance(option, dict) else (option,) for option in options)
-        return b"".join(_encode(argument) for arguments in expanded for argument in arguments)
+        arguments: list[str] = []
+        for option in options:
+            if isinstance(option, str):
+                arguments.append(option)
+            else:
+                arguments += self._expand(option)
+        return _encode(arguments)
 
     def _expand(self, entry: dict[str, str]) -> tuple[str, ...]:
         if "inside" in entry:
@@ -91,11 +96,13 @@ def _few_files(folder: str) -> list[str] | None:
     return names
 
 
-def _encode(argument: str) -> bytes:
-    """Encode one argument; after a NUL in it, bubblewrap would read options of the pod's author."""
-    if "\0" in argument:
+def _encode(arguments: list[str]) -> bytes:
+    """Encode arguments; after a NUL in one of them, bubblewrap would read options of the pod's author."""
+    text = "".join([f"{argument}\0" for argument in arguments])
+    if text.count("\0") != len(arguments):
+        argument = next(argument for argument in arguments if "\0" in argument)
         raise OSError(errno.EINVAL, "a path or name must not contain a NUL character", argument.replace("\0", "\\0"))
-    return argument.encode() + b"\0"
+    return text.encode()
 
 
 def memory_file(data: bytes) -> int:

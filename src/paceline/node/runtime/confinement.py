@@ -10,7 +10,7 @@ from typing import Any
 from paceline.apimachinery.builtin.scheduling import qos_class
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.quantity import parse
-from paceline.node.host_info import CannotStart, Host
+from paceline.node.host_info import CannotStart, Host, User
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.env import CONFIG_ERROR
 
@@ -46,16 +46,6 @@ DEFAULT_CAPABILITIES = tuple(
 ALL = "ALL"
 # What it takes to become another user.
 SET_USER = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """The user of a container; None in its place is the agent's own."""
-
-    uid: int
-    gid: int
-    # Supplementary groups: fsGroup and supplementalGroups.
-    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

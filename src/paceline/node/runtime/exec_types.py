@@ -6,9 +6,7 @@ from typing import Protocol
 
 from paceline.effects import ProcessHandle
 from paceline.errors import HostError
-from paceline.node.host_info import Host
-from paceline.node.runtime.confinement import User, filter_of
-from paceline.node.runtime.sandbox import ContainerConfig, variables
+from paceline.node.host_info import User
 
 # The output that a chunk comes from; the wire protocol has the same numbers.
 STDOUT, STDERR = 1, 2
@@ -69,22 +67,3 @@ class ExecProcess(Protocol):
 
 # Starts a command; ExecError says why it cannot be run.
 RunExec = Callable[[ExecRequest], Awaitable[ExecProcess]]
-
-
-def exec_request(
-    config: ContainerConfig, host: Host, *, shim: ProcessHandle, argv: tuple[str, ...], has_terminal: bool
-) -> ExecRequest:
-    """Return the request for a command with the container's environment, working directory and user."""
-    env = variables(config, host)
-    if has_terminal:
-        env = {"TERM": "xterm", **env}
-    return ExecRequest(
-        shim=shim,
-        argv=argv,
-        env=tuple(env.items()),
-        folder=config.working_dir or "/",
-        user=config.user,
-        has_terminal=has_terminal,
-        filter=filter_of(config.confinement, config.capabilities, host),
-        oom_score=config.confinement.oom_score,
-    )

@@ -156,10 +156,15 @@ class Cgroup:
 
     def remove(self) -> bool:
         """Remove the cgroups; False when one still has a process. The agent removes such a one at its next start."""
+        is_removed = True
         for folder in self._folders:
-            with contextlib.suppress(OSError):
+            try:
                 os.rmdir(folder)  # noqa: PTH106
-        return not any(map(os.path.lexists, self._folders))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                is_removed = False
+        return is_removed
 
 
 def read_file(path: str) -> bytes:

@@ -6,12 +6,13 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from paceline.effects import Files
-from paceline.node.host_info import CannotStart, Host
+from paceline.effects import Files, ProcessHandle
+from paceline.node.host_info import CannotStart, Host, User
 from paceline.node.images import Environment
 from paceline.node.runtime import confinement, subreaper
-from paceline.node.runtime.confinement import ALL, CONFINED, SET_USER, Confinement, User
+from paceline.node.runtime.confinement import ALL, CONFINED, SET_USER, Confinement
 from paceline.node.runtime.env import CONFIG_ERROR
+from paceline.node.runtime.exec_types import ExecRequest
 from paceline.node.runtime.shim import SUBREAPER_KILL
 from paceline.node.volumes.volumes import VolumeMount
 
@@ -329,6 +330,25 @@ def variables(config: ContainerConfig, host: Host) -> dict[str, str]:
 def _env(config: ContainerConfig, host: Host) -> Iterator[str]:
     for name, value in variables(config, host).items():
         yield from ("--setenv", name, value)
+
+
+def exec_request(
+    config: ContainerConfig, host: Host, *, shim: ProcessHandle, argv: tuple[str, ...], has_terminal: bool
+) -> ExecRequest:
+    """Return the request for a command with the container's environment, working directory and user."""
+    env = variables(config, host)
+    if has_terminal:
+        env = {"TERM": "xterm", **env}
+    return ExecRequest(
+        shim=shim,
+        argv=argv,
+        env=tuple(env.items()),
+        folder=config.working_dir or "/",
+        user=config.user,
+        has_terminal=has_terminal,
+        filter=confinement.filter_of(config.confinement, config.capabilities, host),
+        oom_score=config.confinement.oom_score,
+    )
 
 
 NO_SANDBOX = (

@@ -67,7 +67,7 @@ def run(folder: str, ready: int) -> None:
         # The name in `ps` and `top`.
         write_file("/proc/self/comm", b"paceline-shim")
     try:
-        if not _lock() or Path(STARTED).exists():
+        if not _lock() or os.path.exists(STARTED):
             return
         intent = json.loads(read_file(INTENT))
         # Before anyone can read the pid to signal.
@@ -77,7 +77,8 @@ def run(folder: str, ready: int) -> None:
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
         supervisor = ContainerSupervisor(intent, begun, ready=ready, wake=wake)
-        Path(INTENT).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(INTENT)
         supervisor.run()
     except BaseException:
         with contextlib.suppress(OSError):
@@ -170,7 +171,7 @@ def write_durably(path: str, data: bytes) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    Path(temporary).rename(path)
+    os.rename(temporary, path)
     sync_folder(".")
 
 
@@ -448,7 +449,7 @@ class ContainerSupervisor:
             os.pwrite(self._exit_file, data, 0)
             os.ftruncate(self._exit_file, len(data))
             os.fsync(self._exit_file)
-            Path(f".{EXIT}").rename(EXIT)
+            os.rename(f".{EXIT}", EXIT)
             sync_folder(".")
         except FileNotFoundError:
             return True  # The folder is gone, and no one needs the record.

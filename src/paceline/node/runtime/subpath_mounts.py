@@ -27,15 +27,17 @@ class SubpathMounts:
 
     def __init__(self, folder: str, *, may_mount: bool, name: str = "") -> None:
         """Take the folder of the mount points, and the prefix of their names."""
-        self._folder = Path(folder)
+        self._folder = folder
         self._may_mount = may_mount
         self._name = name
         self._places: list[tuple[Path, dict[str, Any]]] = []
 
     def add(self, entry: dict[str, Any]) -> tuple[str, ...]:
         """Mount a subPath, and return the arguments with which bubblewrap binds it from there."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place = self._folder / f"{self._name}{len(self._places)}"
+        # Only here: most containers have no subPath, and their shims need not create a Path.
+        folder = Path(self._folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = folder / f"{self._name}{len(self._places)}"
         with closed(_open(entry)) as handle:
             _create(place, is_folder=stat.S_ISDIR(os.fstat(handle).st_mode))
             self._places.append((place, entry))
@@ -71,7 +73,7 @@ class SubpathMounts:
             place, _ = self._places.pop()
             remove_mount_point(place)
             with contextlib.suppress(OSError):
-                self._folder.rmdir()
+                Path(self._folder).rmdir()
 
 
 def check_inside(entry: dict[str, Any]) -> None:

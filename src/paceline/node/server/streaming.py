@@ -14,8 +14,8 @@ from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.lifecycle.state_files import latest_folder, read_attempt
 from paceline.node.logs.logs import HEAD, TAG, RotatedLog, end_of_log, entries
-from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, RunExec, exec_request
-from paceline.node.runtime.sandbox import ContainerConfig
+from paceline.node.runtime.exec_types import STDERR, STDOUT, ExecError, RunExec
+from paceline.node.runtime.sandbox import ContainerConfig, exec_request
 from paceline.node.server.remotecommand import (
     PROTOCOLS,
     SUCCESS,
