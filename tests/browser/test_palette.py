@@ -95,7 +95,8 @@ def test_an_action_of_the_pages_job_asks_as_its_button_does(site):
     expect(page.locator("[data-page=job] .pl-status[data-phase=Running]").first).to_be_visible()
     page.locator("[data-action=palette]").click()
     dialog = page.get_by_role("dialog")
-    search(page, dialog, {"en": "pause", "zh": "暂停"}[site.look.language], "digits")
+    word = {"en": "Pause", "zh": "暂停"}[site.look.language]
+    search(page, dialog, word, word)
     page.keyboard.press("Enter")
 
     expect(page.locator("[data-action=pause][data-ready=true]")).to_be_visible()

@@ -17,9 +17,9 @@ export function useJobCommands(view: JobView, isGone: boolean, ask: (action: Act
   const isOver = view.phase === 'Succeeded' || view.phase === 'Failed';
   const actions = view.actions
     .filter((entry) => obstacle(entry) === '')
-    .map(({ action }) => ({ id: `action ${action}`, label: `${t.actions.names[action]}: ${view.name}`, icon: ICONS[action], run: () => ask(action) }));
-  const watch = { id: 'action watch', label: `${isWatched(view.uid) ? t.actions.watch.stop : t.actions.watch.start}: ${view.name}`, icon: <BellOutlined />, run: () => toggle(view) };
-  const clone = { id: 'action clone', label: `${t.actions.clone}: ${view.name}`, icon: <CopyOutlined />, run: () => navigate(cloneUrl(view)) };
-  const tabs = TABS.map((tab) => ({ id: `tab ${tab}`, label: `${t.job.tabs[tab]}: ${view.name}`, run: () => navigate(jobUrl(view, tab)) }));
+    .map(({ action }) => ({ id: `action ${action}`, label: t.actions.names[action], icon: ICONS[action], run: () => ask(action) }));
+  const watch = { id: 'action watch', label: isWatched(view.uid) ? t.actions.watch.stop : t.actions.watch.start, icon: <BellOutlined />, run: () => toggle(view) };
+  const clone = { id: 'action clone', label: t.actions.clone, icon: <CopyOutlined />, run: () => navigate(cloneUrl(view)) };
+  const tabs = TABS.map((tab) => ({ id: `tab ${tab}`, label: t.job.tabs[tab], run: () => navigate(jobUrl(view, tab)) }));
   usePageCommands([...(isGone ? [] : [...actions, ...(isOver ? [] : [watch]), clone]), ...tabs]);
 }
