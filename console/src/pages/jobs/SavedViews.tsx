@@ -11,7 +11,7 @@ export function SavedViews({ query, isNarrow }: { query: string; isNarrow: boole
   const { views: words } = useText().jobs;
   const [isOpen, setOpen] = useState(false);
   return (
-    <Popover trigger="click" placement="bottomRight" open={isOpen} onOpenChange={setOpen} content={<Content query={query} onEnd={() => setOpen(false)} />} destroyOnHidden>
+    <Popover trigger="click" placement={isNarrow ? 'bottom' : 'bottomRight'} open={isOpen} onOpenChange={setOpen} content={<Content query={query} onEnd={() => setOpen(false)} />} destroyOnHidden>
       <Button icon={<BookOutlined />} aria-label={words.title} aria-expanded={isOpen} data-action="views">
         {!isNarrow && words.title}
       </Button>
