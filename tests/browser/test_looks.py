@@ -120,6 +120,32 @@ def test_a_page_is_whole(site, look, name):
     assert not faults
 
 
+# What lies over a page: the page, the button that opens it, and what is there then.
+LAYERS = {
+    "palette": (FAILED, "palette", "dialog.pl-palette [role=option]"),
+    "palette-jobs": ("jobs", "palette", "dialog.pl-palette [role=option]"),
+    "views": ("jobs?phase=Failed", "views", ".pl-views form"),
+}
+
+
+@pytest.mark.parametrize("look", ALL_LOOKS if PICTURES else LOOKS, ids=lambda look: f"{look.language}-{look.theme}")
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_over_a_page_is_whole(site, look, name):
+    path, action, content = LAYERS[name]
+    page = site.open(path)
+    settle(page)
+    page.locator(f"[data-action={action}]").click()
+    faults = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        expect(page.locator(content).first).to_be_visible()
+        settle(page)
+        if PICTURES:
+            page.screenshot(path=Path(PICTURES) / f"{name}-{look.language}-{look.theme}-{width}.png")
+        faults += [f"{width} pixels: {fault}" for fault in faults_of(page, look)]
+    assert not faults
+
+
 @pytest.mark.parametrize("look", ALL_LOOKS if PICTURES else LOOKS, ids=lambda look: f"{look.language}-{look.theme}")
 @pytest.mark.parametrize("mode", ["login", "login-token"])
 def test_the_login_is_whole(site, look, mode):
