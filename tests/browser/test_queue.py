@@ -8,9 +8,10 @@ from tests.browser.jobs import RUN, job, submit
 
 pytestmark = pytest.mark.slow
 GPU = "nvidia.com/gpu"
-LIST = {"en": "2nd of 2 in the queue · needs 1", "zh": "排队第 2 位，共 2 个 · 需要 1"}
-FIRST = {"en": "1st of 2 in the queue", "zh": "排队第 1 位，共 2 个"}
-ALONE = {"en": "1st of 1 in the queue", "zh": "排队第 1 位，共 1 个"}
+SECOND = {"en": "2nd of 2 in the queue", "zh": "排队第 2 位"}
+FIRST = {"en": "1st of 2 in the queue", "zh": "排队第 1 位"}
+ALONE = {"en": "1st of 1 in the queue", "zh": "共 1 个"}
+LACKS = {"en": f"needs 1 {GPU}, 0 free", "zh": f"需要 1 {GPU}"}
 AFTER = {"en": "after second", "zh": "排在 second 之后"}
 
 
@@ -27,8 +28,8 @@ def cluster():
 def test_the_list_shows_places_and_what_lacks(site):
     page = site.open("jobs")
 
-    expect(page.locator("[data-page=jobs]")).to_contain_text(LIST[site.look.language])
-    expect(page.locator("[data-page=jobs]")).to_contain_text(FIRST[site.look.language])
+    for words in (SECOND, FIRST, LACKS):
+        expect(page.locator("[data-page=jobs]")).to_contain_text(words[site.look.language])
 
 
 def test_the_page_of_a_job_shows_its_place_and_who_is_before_it(site):
