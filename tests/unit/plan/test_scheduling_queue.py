@@ -44,6 +44,13 @@ def test_who_gets_no_room_when_others_leave_has_no_place(other):
     assert names(place((other, gang("b", GPU, since="2031")), (FULL,))) == ["b"]
 
 
+def test_one_that_can_never_run_says_so_and_has_no_place_wherever_it_would_be():
+    placement = place((gang("first", GPU), gang("huge", GPU, GPU, GPU, since="2031")), (FULL,))
+
+    assert names(placement) == ["first"]
+    assert placement.waits["default", "huge-0"].endswith("it can never run here")
+
+
 def test_an_elastic_job_that_grows_later_is_in_the_queue_and_only_once():
     room = node(memory="4Gi")
     elastic = gang("a", *[amounts(memory="2Gi")] * 3, size=1)

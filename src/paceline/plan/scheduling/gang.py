@@ -68,11 +68,13 @@ def place(
     bind: dict[Key, str] = {}
     warn: dict[Key, str] = {}
     turn = _Turn(rooms=rooms, holders=holders, shared=shared)
+    capacity = replace(_together(rooms), used={})
     for gang in sorted(gangs, key=lambda group: (-group.priority, group.since, group.name)):
         if message := _not_yet(gang):
             turn.waits |= dict.fromkeys(_keys(gang), message)
             continue
-        if message := _behind(gang, turn.reserved):
+        # One that asks for more than there is waits behind nobody: it says so at once, and has no place in the queue.
+        if not _exceeds(gang, capacity, shared) and (message := _behind(gang, turn.reserved)):
             turn.waits |= dict.fromkeys(_keys(gang), message)
             turn.queue.append(gang)
             continue
@@ -136,6 +138,11 @@ def _keys(gang: PodGroup) -> tuple[Key, ...]:
 
 def _not_yet(gang: PodGroup) -> str:
     return f"waits for the other members: {gang.present} of {gang.size} pods exist" if gang.present < gang.size else ""
+
+
+def _exceeds(gang: PodGroup, capacity: NodeResources, shared: frozenset[str]) -> bool:
+    """Return whether a gang asks for more than all nodes have together."""
+    return any(not name.startswith(PORT) for name in short_of(capacity, _needs(gang), shared))
 
 
 def _behind(gang: PodGroup, reserved: AbstractSet[str]) -> str:
