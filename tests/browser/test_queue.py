@@ -20,7 +20,6 @@ def cluster():
     with embedded("--device", f"{GPU}=1") as running:
         for name in ("first", "second", "third"):
             submit(running, job(name, RUN, resources={"limits": {GPU: "1"}}))
-            wait_until(f"{name} has a phase", lambda name=name: running.paceline("get", name).out)
         wait_until("two wait", lambda: "2nd of 2" in running.paceline("describe", "third").out)
         yield running
 
