@@ -1,4 +1,4 @@
-"""Events about objects: the manifest of a v1.Event, with a name that a repetition finds again."""
+"""Events about objects: the manifest of a v1.Event, with a name that a repetition finds again, and its last time."""
 
 import hashlib
 from dataclasses import dataclass
@@ -59,3 +59,10 @@ def event_manifest(
         "source": {"component": component},
         "reportingComponent": component,
     }
+
+
+def last_seen(event: Object) -> str:
+    """Return the time at which an event was last seen, of either API group; empty if it has none."""
+    series = event.get("series") or {}
+    timestamp = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(timestamp or (event.get("metadata") or {}).get("creationTimestamp") or "")

@@ -19,7 +19,7 @@ from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.yaml_reader import read_documents
 from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
-from paceline.model.retention import RecordPolicy, RetentionPolicy
+from paceline.model.retention import EventPolicy, RecordPolicy, RetentionPolicy
 from paceline.node.images import HOST, SHIPPED
 from paceline.settings import Row, Settings
 
@@ -28,7 +28,8 @@ SETTINGS_FILE = "settings.yaml"
 SECTIONS: Mapping[str, str] = {
     "devices": "Devices that pods can request; they replace those that the agent finds. `paceline up --device` wins.",
     "environments": "Environments of your own, which `images` can name.",
-    "history": "How much is kept of deleted pods (`age`, `size`, number of `pods`) and of jobs (`jobs`, `jobAge`).",
+    "history": "How much is kept of deleted pods (`age`, `size`, number of `pods`), of jobs (`jobs`, `jobAge`) and "
+    "of events (`events`, `eventAge`).",
     "images": "The environment that the containers of an image run in; these rows come before the shipped ones. "
     "`paceline up --image` wins.",
 }
@@ -51,8 +52,8 @@ DEVICES_HINT = (
     "`devices: {nvidia.com/gpu: 4, example.com/fpga: [/dev/fpga0, /dev/fpga1]}`"
 )
 HISTORY_HINT = (
-    "write how much is kept of deleted pods and jobs, as in "
-    "`history: {age: 30d, size: 10Gi, pods: 1000, jobs: 10000, jobAge: 90d}`"
+    "write how much is kept of deleted pods, jobs and events, as in "
+    "`history: {age: 30d, size: 10Gi, pods: 1000, jobs: 10000, jobAge: 90d, events: 10000, eventAge: 7d}`"
 )
 AGE_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 EXTERNAL_ADDRESS = "--external-address"
@@ -208,13 +209,20 @@ def _is_device(path: Path) -> bool:
 def configured_retention(settings: Settings) -> RetentionPolicy:
     """Return the retention policy of settings.yaml, or the default one; raise Invalid when it is malformed."""
     fields = _read_history(settings)
-    return RetentionPolicy(**{name: value for name, value in fields.items() if name not in RECORD_FIELDS.values()})
+    others = {*RECORD_FIELDS.values(), *EVENT_FIELDS.values()}
+    return RetentionPolicy(**{name: value for name, value in fields.items() if name not in others})
 
 
 def configured_records(settings: Settings) -> RecordPolicy:
     """Return how many records of jobs are kept; raise Invalid when settings.yaml is malformed."""
     fields = _read_history(settings)
     return RecordPolicy(**{name: fields[field] for name, field in RECORD_FIELDS.items() if field in fields})
+
+
+def configured_events(settings: Settings) -> EventPolicy:
+    """Return how many events are kept; raise Invalid when settings.yaml is malformed."""
+    fields = _read_history(settings)
+    return EventPolicy(**{name: fields[field] for name, field in EVENT_FIELDS.items() if field in fields})
 
 
 def _read_history(settings: Settings) -> dict[str, Any]:
@@ -262,9 +270,12 @@ HISTORY_FIELDS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "pods": ("pods", _count, "write a whole number"),
     "jobs": ("jobs", _count, "write a whole number"),
     "jobAge": ("job_age", _age, "write a duration, such as 30d or 90d"),
+    "events": ("events", _count, "write a whole number"),
+    "eventAge": ("event_age", _age, "write a duration, such as 1h or 7d"),
 }
-# The fields of a record policy, as they are read above.
+# The fields of a record policy and of an event policy, as they are read above.
 RECORD_FIELDS = {"jobs": "jobs", "age": "job_age"}
+EVENT_FIELDS = {"events": "events", "age": "event_age"}
 
 
 def external_address(text: str) -> str:

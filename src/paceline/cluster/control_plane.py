@@ -22,7 +22,7 @@ from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.http_types import App
 from paceline.client.in_process import IN_PROCESS, AgentSocket, LocalCluster
 from paceline.cluster.agent_supervisor import keep_agent
-from paceline.cluster.config import configured_records
+from paceline.cluster.config import configured_events, configured_records
 from paceline.cluster.console.listener import keep_console
 from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.daemon import last_port
@@ -235,6 +235,7 @@ def _machine(settings: Settings, keys: Keys, choice: NetworkChoice) -> Machine:
         external_address=settings.external_address,
         shares_network=choice.subnet is None,
         records=configured_records(settings),
+        events=configured_events(settings),
     )
 
 

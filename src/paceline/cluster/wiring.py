@@ -27,6 +27,7 @@ from paceline.client.interface import (
 )
 from paceline.controllers.app.reconciler import Apps
 from paceline.controllers.endpoints import Endpoints
+from paceline.controllers.event_expiry import EventExpiry
 from paceline.controllers.gc.garbage_collector import GarbageCollector
 from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
 from paceline.controllers.interactive.reconciler import InteractiveController, Visits
@@ -40,7 +41,7 @@ from paceline.errors import NotFound
 from paceline.kinds import registry
 from paceline.model import well_known_labels
 from paceline.model.gang import PodTools
-from paceline.model.retention import RecordPolicy
+from paceline.model.retention import EventPolicy, RecordPolicy
 from paceline.podtools import ssh_shim
 from paceline.settings import NAMESPACE
 from paceline.trainers import parameter_server
@@ -188,6 +189,8 @@ class Machine:
     tools: PodTools = field(default_factory=PodTools)
     # How many records of jobs are kept.
     records: RecordPolicy = field(default_factory=RecordPolicy)
+    # How many events are kept in the embedded cluster.
+    events: EventPolicy = field(default_factory=EventPolicy)
 
 
 ANY_MACHINE = Machine()
@@ -247,11 +250,12 @@ async def start_controllers(
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = ServiceAccounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance, pods=pods)
+    expiry = EventExpiry(cluster=cluster, clock=world.clock, policy=machine.events)
     own_kinds = own_controllers(cluster, world, machine=machine, pods=pods)
     if machine.metrics is not None:
         others = (scheduler, claims, owners, namespaces, accounts, endpoints)
         machine.metrics.put("cluster", *(controller.queue.metrics for controller in others))
-    await start(group, (*own_kinds, scheduler, claims, owners, namespaces, accounts, endpoints))
+    await start(group, (*own_kinds, scheduler, claims, owners, namespaces, accounts, endpoints, expiry))
 
 
 def own_controllers(

@@ -9,17 +9,20 @@ from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer, running
-from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
+from paceline.client.interface import CLAIMS, CONFIG_MAPS, NODES, PODS, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Clock, Random
 from paceline.errors import Conflict, NotFound
 from paceline.model import reasons
-from paceline.plan.scheduling.gang import Placement, lack_of, place
+from paceline.model.scheduling_queue import EMPTY, NAME, NAMESPACE, SchedulingQueue, read_queue
+from paceline.plan.scheduling.gang import Placement, lack_of, place, queue_of
 from paceline.plan.scheduling.preemption import MESSAGE, TYPE, holders_of, needs_delete, new_mark, rest_of
 from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, rooms_of, waits
 
-# There is one thing to do: place what waits.
-ALL = "all"
+# There are two things to do: place what waits, and publish the queue of what still waits after that.
+ALL, QUEUE = "all", "queue"
+# The queue is published at most so often, however many jobs come and go.
+PUBLISH_SECONDS = 1.0
 # How many pods are bound at a time.
 TOGETHER = 50
 WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
@@ -38,6 +41,9 @@ class PodScheduler:
     queue: WorkQueue[str] = field(init=False)
     _nodes: Informer = field(init=False)
     _claims: Informer = field(init=False)
+    # What waits after the last pass, and what was published of it; None before that was read.
+    _waiting: SchedulingQueue = EMPTY
+    _published: SchedulingQueue | None = None
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -58,7 +64,11 @@ class PodScheduler:
         async with running(self._claims, self._nodes, shared=(self.pods,), synced=synced):
             await run(self.queue, self.reconcile, workers=1)
 
-    async def reconcile(self, _all: str) -> None:
+    async def reconcile(self, key: str) -> None:
+        """Schedule all pods, or publish the queue."""
+        await (self._publish() if key == QUEUE else self._schedule())
+
+    async def _schedule(self) -> None:
         """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
         pods = self.pods.cache
         await self._go_on()
@@ -67,6 +77,7 @@ class PodScheduler:
         near = (pod for family in families for pod in pods.having(FAMILY, family))
         gangs = tuple(gang for gang in asks_of(near) if gang.present >= gang.size)
         if not gangs:
+            self._queue_is(EMPTY)
             return
         placed = pods.having(PLACED, index_key=True)
         rooms = rooms_of(self._nodes.cache.values(), placed)
@@ -74,12 +85,34 @@ class PodScheduler:
         # One whose claims have no volumes keeps no room from others.
         gangs = tuple(gang for gang in gangs if gang.asks[0].key not in lacks)
         plan = place(gangs, rooms, holders_of(placed, below=max((gang.rank for gang in gangs), default=0)))
+        self._queue_is(queue_of(plan))
         pods_by_key = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
         await self._bind_all(plan, pods_by_key)
         for key, message in (*plan.waits.items(), *lacks.items()):
             await self._say_why(pods_by_key[key], message, plan.nominate.get(key, ""))
         # Who they give way to is written down by now.
         await self._preempt(plan, pods_by_key)
+
+    def _queue_is(self, queue: SchedulingQueue) -> None:
+        self._waiting = queue
+        if queue != self._published:
+            self.queue.add_after(QUEUE, PUBLISH_SECONDS)
+
+    async def _publish(self) -> None:
+        """Write the queue down if it is another one than before: one object, however many jobs wait."""
+        key, queue = (NAMESPACE, NAME), self._waiting
+        if self._published is None:
+            try:
+                self._published = read_queue(await self.cluster.get(CONFIG_MAPS, *key))
+            except NotFound:
+                self._published = EMPTY
+        if queue == self._published:
+            return
+        try:
+            await self.cluster.patch(CONFIG_MAPS, key, {"data": queue.data()})
+        except NotFound:
+            await self.cluster.create(CONFIG_MAPS, queue.manifest())
+        self._published = queue
 
     async def _go_on(self) -> None:
         """End what was marked by an earlier pass, as far as nobody else does."""

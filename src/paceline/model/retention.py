@@ -1,4 +1,4 @@
-"""How much is kept of what has ended: logs of pods, records of jobs."""
+"""How much is kept of what has ended: logs of pods, records of jobs, events."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,3 +19,11 @@ class RecordPolicy:
 
     age: timedelta = timedelta(days=90)
     jobs: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPolicy:
+    """How many events are kept, and for how long after they were last seen; the oldest are removed first."""
+
+    age: timedelta = timedelta(days=7)
+    events: int = 10_000

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from paceline.apimachinery.event_manifest import last_seen
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.pods import container_statuses_of
 from paceline.apimachinery.timestamps import from_wire
@@ -13,7 +14,7 @@ from paceline.kinds.registry import stem_of
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus
 from paceline.model.replica_record import ReplicaPhase, ReplicaRecord
-from paceline.presentation.events import happened_at, in_order
+from paceline.presentation.events import in_order
 from paceline.presentation.job_summary import created_of, replica_specs
 from paceline.presentation.replica_pods import replica_pod
 
@@ -169,7 +170,7 @@ def _gone(place: ReplicaId, number: int, events: list[Object]) -> Attempt:
                 containers[name[1]] = None
                 attempt = replace(attempt, started=attempt.started or _first(event))
             case "Killing":
-                attempt = replace(attempt, ended=_moment(happened_at(event)))
+                attempt = replace(attempt, ended=_moment(last_seen(event)))
     return replace(attempt, containers=tuple(containers))
 
 
@@ -200,7 +201,7 @@ def _uid(event: Object) -> str:
 
 
 def _first(event: Object) -> datetime | None:
-    return _moment(event.get("firstTimestamp") or happened_at(event))
+    return _moment(event.get("firstTimestamp") or last_seen(event))
 
 
 def _moment(text: object) -> datetime | None:

@@ -1,21 +1,15 @@
-"""The order and time of events, and how pages show them."""
+"""The order of events, and how pages show them."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from paceline.apimachinery.event_manifest import last_seen
 from paceline.apimachinery.meta import Object, revision_of, uid_of
-
-
-def happened_at(event: Object) -> str:
-    """Return the time an event was last seen; empty if it has none."""
-    series = event.get("series") or {}
-    timestamp = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(timestamp or (event.get("metadata") or {}).get("creationTimestamp") or "")
 
 
 def in_order(events: Iterable[Object]) -> tuple[Object, ...]:
     """Return events sorted by time; within one second, by resource version."""
-    return tuple(sorted(events, key=lambda event: (happened_at(event)[:19], revision_of(event).zfill(20))))
+    return tuple(sorted(events, key=lambda event: (last_seen(event)[:19], revision_of(event).zfill(20))))
 
 
 def event_row(event: Object) -> dict[str, Any]:
@@ -23,7 +17,7 @@ def event_row(event: Object) -> dict[str, Any]:
     about = event.get("involvedObject") or {}
     return {
         "uid": uid_of(event),
-        "time": happened_at(event),
+        "time": last_seen(event),
         "count": int(event.get("count") or (event.get("series") or {}).get("count") or 1),
         "type": str(event.get("type") or "Normal"),
         "reason": str(event.get("reason") or ""),

@@ -60,6 +60,9 @@ ADVICE = frozenset({*PATTERNS, *EXIT_CODES.values(), *POD_REASONS.values(), "Pyt
 SHORTAGE = re.compile(
     r"Insufficient (?P<resource>[\w./-]*\w)(?: \((?P<asked>\S+) asked, (?P<free>\S+) of (?P<total>\S+) free\))?"
 )
+# A job behind others in the queue: what is free is for those before it, so no amount is given.
+BEHIND = re.compile(r"waits behind others for (?P<resources>[^;]*)")
+ASKED = re.compile(r"(?P<resource>[\w./-]*\w) \((?P<asked>\S+) asked\)")
 NEVER_RUNS = "it can never run here"
 
 
@@ -101,7 +104,10 @@ def _telling_line(lines: tuple[str, ...]) -> str:
 
 def shortages(waiting: str) -> list[dict[str, str]]:
     """Return the resources that lack, with amounts where the scheduler gives them."""
-    return [{key: value or "" for key, value in match.groupdict().items()} for match in SHORTAGE.finditer(waiting)]
+    lacking = [{key: value or "" for key, value in match.groupdict().items()} for match in SHORTAGE.finditer(waiting)]
+    behind = BEHIND.search(waiting)
+    reserved = ASKED.finditer(behind["resources"]) if behind else ()
+    return [*lacking, *({**match.groupdict(), "free": "", "total": ""} for match in reserved)]
 
 
 def _advice(code: str, subject: str = "") -> dict[str, str]:

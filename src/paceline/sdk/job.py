@@ -13,11 +13,13 @@ from paceline.client.sync import DirectCluster
 from paceline.errors import Fault, HostError, Invalid, MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
 from paceline.model.job_status import JobStatus, Phase
+from paceline.model.scheduling_queue import QueuePosition
 from paceline.presentation.actions import ActionPlan, delete_object, pause_job, restart_job, resume_job, scale_job
 from paceline.presentation.events import in_order
 from paceline.presentation.explorer import CurveFolder, curve_folders
 from paceline.presentation.job_summary import is_rejected, phase_of, status_of
 from paceline.presentation.log_lines import stamped_text, whole_lines
+from paceline.presentation.queue_position import position_of, waits_for_room
 from paceline.presentation.replica_pods import (
     ReplicaPod,
     last_attempts,
@@ -44,6 +46,7 @@ from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
 from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.metrics import Metric, TrainingMetrics, event_metrics, log_metrics
+from paceline.sdk.reader import scheduling_queue
 from paceline.sdk.usage_series import DEFAULT_SECONDS, UsageHistory, usage_history
 
 # The prefix of container ids of our own node agent.
@@ -104,6 +107,11 @@ class JobRef:
     def status(self) -> JobStatus:
         """Return the job's status."""
         return status_of(self.read())
+
+    def queue_position(self) -> QueuePosition | None:
+        """Return the job's place among those that wait for room on the embedded cluster; None if it has none."""
+        job = self.read()
+        return position_of(job, scheduling_queue(self.cluster)) if waits_for_room(job) else None
 
     def pods(self) -> tuple[ReplicaPod, ...]:
         """Return the job's pods: every attempt of every replica that still exists."""

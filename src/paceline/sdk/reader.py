@@ -5,8 +5,10 @@ from typing import Self
 
 from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
-from paceline.client.interface import Page, Select
+from paceline.client.interface import CONFIG_MAPS, Page, Select
 from paceline.client.sync import DirectCluster
+from paceline.errors import Forbidden, NotFound
+from paceline.model.scheduling_queue import EMPTY, NAME, NAMESPACE, SchedulingQueue, read_queue
 from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import Kinds, ResourceKind
 
@@ -21,6 +23,14 @@ class ObjectEvent:
     kind: ResourceKind
     object: Object
     is_gone: bool = False
+
+
+def scheduling_queue(cluster: DirectCluster) -> SchedulingQueue:
+    """Return which jobs wait for room; empty on a cluster whose scheduler does not say so, and for who may not see."""
+    try:
+        return read_queue(cluster.get(CONFIG_MAPS, NAMESPACE, NAME))
+    except (Forbidden, NotFound):
+        return EMPTY
 
 
 class Reader:

@@ -13,6 +13,7 @@ from paceline.cli.output import formats
 from paceline.cli.output.console import ODD
 from paceline.cli.output.describe import events_table, replicas_table, summary_rows
 from paceline.model.gang import ReplicaId
+from paceline.model.scheduling_queue import QueueEntry, SchedulingQueue
 from paceline.presentation.events import in_order
 from paceline.presentation.job_summary import status_of
 from paceline.presentation.replica_pods import ReplicaPod
@@ -39,6 +40,19 @@ def test_a_job_in_a_row():
         "60s",
         "for worker-1",
     )
+
+
+def test_a_job_that_waits_for_room_tells_its_place_instead():
+    waiting = job(
+        "Pending", waiting="pod x: 0/1 nodes are available: 1 Insufficient memory (4Gi asked, 1Gi of 8Gi free)"
+    )
+    waiting["metadata"]["uid"] = "u"
+    queue = SchedulingQueue.of((QueueEntry(uid="u", namespace="default", name="digits"),))
+    sentence = "1st of 1 in the queue: needs 4Gi memory, 1Gi of 8Gi free"
+
+    assert formats.job_row(waiting, NOON, queue=queue)[-1] == sentence
+    assert formats.job_row(waiting, NOON)[-1] == waiting["status"]["waiting"]
+    assert ("Queue", sentence) in summary_rows(waiting, status_of(waiting), NOON, queue)
 
 
 def test_a_wide_row_tells_restarts_and_duration():

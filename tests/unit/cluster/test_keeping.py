@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.cluster.config import configured_retention
+from paceline.cluster.config import configured_events, configured_records, configured_retention
 from paceline.errors import Invalid
+from paceline.model.retention import EventPolicy
 from paceline.node.logs.archive import RetentionPolicy
+from paceline.plan.job_records import RecordPolicy
 from paceline.settings import Settings
 
 
@@ -18,6 +20,15 @@ def policy(home, text):
 def test_what_is_not_written_is_as_shipped(tmp_path):
     assert configured_retention(Settings(home=tmp_path)) == RetentionPolicy()
     assert policy(tmp_path, "history: {pods: 5}") == RetentionPolicy(pods=5)
+
+
+def test_logs_records_and_events_have_limits_of_their_own(tmp_path):
+    found = policy(tmp_path, "history: {age: 1h, jobs: 5, jobAge: 2d, events: 100, eventAge: 3h}")
+    settings = Settings(home=tmp_path)
+
+    assert found == RetentionPolicy(age=timedelta(hours=1))
+    assert configured_records(settings) == RecordPolicy(jobs=5, age=timedelta(days=2))
+    assert configured_events(settings) == EventPolicy(events=100, age=timedelta(hours=3))
 
 
 def test_all_of_it_can_be_written(tmp_path):
@@ -35,6 +46,7 @@ def test_all_of_it_can_be_written(tmp_path):
         ("history: {size: -1}", "history.size: -1 is not allowed; write a size"),
         ("history: {size: much}", "write a size"),
         ("history: {pods: true}", "write a whole number"),
+        ("history: {eventAge: 7}", "history.eventAge: 7 is not allowed; write a duration"),
         ("history: {pods: -1}", "write a whole number"),
     ],
 )

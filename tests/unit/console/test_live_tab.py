@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from paceline.apimachinery.meta import owned_by, uid_of
-from paceline.client.interface import EVENTS, PODS
+from paceline.apimachinery.meta import name_of, owned_by, uid_of
+from paceline.client.interface import CONFIG_MAPS, EVENTS, NAMESPACES, PODS
 from paceline.console.subscriptions import feeds, watch_cache
+from paceline.model.scheduling_queue import QueueEntry, SchedulingQueue
 from tests.unit.console.stage import JOBS, play
 
 ROWS = {"id": 7, "type": "rows", "resource": "jobs", "namespace": "default"}
@@ -394,6 +395,49 @@ def test_the_overview_is_shown_without_metrics():
 
         await stage.pod("digits-0")
         await page.until(lambda: page.messages("view", 4)[-1]["view"]["pods"]["all"] == 1)
+
+    play(scene)
+
+
+def queued(*jobs):
+    return SchedulingQueue.of(QueueEntry(uid=uid_of(job), namespace="default", name=name_of(job)) for job in jobs)
+
+
+def test_places_in_the_queue_follow_the_scheduler_in_the_list_and_on_the_page():
+    async def scene(stage):
+        first, second = await stage.job("first"), await stage.job("second")
+        await stage.cluster.create(
+            NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        )
+        waiting = {"phase": "Pending", "waiting": "pod x: waits behind others for memory (1Gi asked)"}
+        await stage.cluster.replace(JOBS, {**second, "status": waiting}, subresource="status")
+        page = await stage.page()
+        await page.tell(id=4, type="view", of="queue")
+        await page.tell(id=5, type="view", of="job", kind=second["kind"], namespace="default", name="second")
+        assert (await page.hear("view", 4))["view"] == {"length": 0, "uids": []}
+        assert (await page.hear("view", 5))["view"]["queue"] is None
+
+        await stage.cluster.create(CONFIG_MAPS, queued(first, second).manifest())
+        await page.until(lambda: page.messages("view", 4)[-1]["view"]["uids"] == [uid_of(first), uid_of(second)])
+        place = {"position": 2, "length": 2, "ahead": {"namespace": "default", "name": "first"}}
+        await page.until(lambda: page.messages("view", 5)[-1]["view"]["queue"] == place)
+
+        patch = {"data": queued(second).data()}
+        await stage.cluster.patch(CONFIG_MAPS, ("kube-system", "paceline-scheduling-queue"), patch)
+        await page.until(lambda: page.messages("view", 4)[-1]["view"] == {"length": 1, "uids": [uid_of(second)]})
+        await page.until(lambda: page.messages("view", 5)[-1]["view"]["queue"]["position"] == 1)
+
+    play(scene)
+
+
+def test_who_may_not_read_the_queue_sees_a_list_without_places():
+    async def scene(stage):
+        page = await stage.page("visitor")
+        await page.tell(id=4, type="view", of="queue")
+
+        assert (await page.hear("view", 4))["view"] == {"length": 0, "uids": []}
+        await asyncio.sleep(60)
+        assert not page.messages("error")
 
     play(scene)
 

@@ -172,7 +172,7 @@ def test_a_small_gang_does_not_pass_a_large_one_that_waits_for_the_same():
     room = node(gpu=2, memory="8Gi", used=amounts(gpu=1))
     placement = place((ask("large", GPU, GPU), ask("small", GPU, since="2031")), (room,))
 
-    assert waits(placement)["small-0"] == "waits behind large, which waits for nvidia.com/gpu"
+    assert waits(placement)["small-0"] == "waits behind others for nvidia.com/gpu (1 asked)"
 
 
 def test_a_gang_that_wants_something_else_passes():
@@ -266,4 +266,4 @@ def test_a_member_that_comes_back_alone_keeps_its_turn():
     found = place((alone, later), (node(memory="8Gi", used=amounts(memory="6Gi")),))
 
     assert found.bind == {}
-    assert found.waits["default", "b-0"] == "waits behind a, which waits for memory"
+    assert found.waits["default", "b-0"] == "waits behind others for memory (1Gi asked)"

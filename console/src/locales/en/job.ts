@@ -35,6 +35,7 @@ export const job = {
     nextAttempt: 'The next attempt starts',
     needs: (asked: string, resource: string) => `needs ${asked} ${resource}`,
     free: (free: string, total: string) => `${free} of ${total} free`,
+    after: (name: string) => `after ${name}`,
     lacks: (resource: string) => `not enough ${resource}`,
     neverRuns: 'This cluster can never run it: it asks for more than all nodes have together. Ask for less, or add nodes.',
     attempts: 'Attempts',

@@ -1,4 +1,4 @@
-import { plural } from './plural.ts';
+import { ordinal, plural } from './plural.ts';
 
 export const jobs = {
   title: 'Jobs',
@@ -52,6 +52,8 @@ export const jobs = {
   emptyTitle: 'No jobs yet',
   emptyHint: 'A job runs your training with as many replicas as it needs. Start with one of these:',
   needs: (amount: string, resource: string, free: string) => `needs ${amount} ${resource}, ${free} free`,
+  asks: (amount: string, resource: string) => `needs ${amount} ${resource}`,
+  place: (position: number, length: number) => `${ordinal(position)} of ${length.toLocaleString('en')} in the queue`,
   lacks: (resource: string) => `not enough ${resource}`,
   neverRuns: 'it can never run here',
   keys: { next: 'Next job', previous: 'Previous job', select: 'Select the job', search: 'Search', open: 'Open the job' },

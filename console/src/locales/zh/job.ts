@@ -34,6 +34,7 @@ export const job: typeof en = {
     nextAttempt: '下一次尝试开始于',
     needs: (asked, resource) => `需要 ${asked} ${resource}`,
     free: (free, total) => `空闲 ${free} / ${total}`,
+    after: (name) => `排在 ${name} 之后`,
     lacks: (resource) => `${resource} 不足`,
     neverRuns: '此集群永远无法运行它：请求量超过了所有节点的总量。请减少请求或增加节点。',
     attempts: '尝试',

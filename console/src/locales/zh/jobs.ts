@@ -52,6 +52,8 @@ export const jobs: typeof en = {
   emptyTitle: '还没有作业',
   emptyHint: '作业用所需数量的副本运行你的训练。可以这样开始：',
   needs: (amount, resource, free) => `需要 ${amount} ${resource}，空闲 ${free}`,
+  asks: (amount, resource) => `需要 ${amount} ${resource}`,
+  place: (position, length) => `排队第 ${position} 位，共 ${length} 个`,
   lacks: (resource) => `${resource} 不足`,
   neverRuns: '在此集群上永远无法运行',
   keys: { next: '下一个作业', previous: '上一个作业', select: '选择作业', search: '搜索', open: '打开作业' },

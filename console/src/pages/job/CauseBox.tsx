@@ -47,6 +47,7 @@ export function CauseBox({ view }: { view: JobView }) {
             {cause.kind === 'Restarted' && <span>{words.lastFailure}</span>}
             {isFailure && title && <span>{title}</span>}
             {cause.time && <Ago time={cause.time} />}
+            {view.queue && <QueueLine view={view} queue={view.queue} />}
             {cause.startAfter && (
               <span>
                 {words.nextAttempt} <Ago time={cause.startAfter} />
@@ -71,6 +72,19 @@ export function CauseBox({ view }: { view: JobView }) {
       </div>
       {cause.message !== '' && <p className="pl-cause-message" translate="no">{cause.message}</p>}
     </section>
+  );
+}
+
+/** The place in the queue, and the job before it. */
+function QueueLine({ view, queue }: { view: JobView; queue: NonNullable<JobView['queue']> }) {
+  const { job, jobs } = useText();
+  const { position, length, ahead } = queue;
+  const name = ahead === null ? '' : ahead.namespace === view.namespace ? ahead.name : `${ahead.namespace}/${ahead.name}`;
+  return (
+    <span data-queue={position}>
+      {jobs.place(position, length)}
+      {name !== '' && <span className="pl-soft"> · {job.cause.after(name)}</span>}
+    </span>
   );
 }
 
@@ -125,7 +139,7 @@ function Shortages({ cause }: { cause: Cause }) {
       {(cause.shortages ?? []).map(({ resource, asked, free, total }) => (
         <li key={resource}>
           <strong>{asked === '' ? job.cause.lacks(resource) : job.cause.needs(asked, resource)}</strong>
-          {asked !== '' && <span className="pl-soft">{job.cause.free(free, total)}</span>}
+          {free !== '' && <span className="pl-soft">{job.cause.free(free, total)}</span>}
         </li>
       ))}
     </ul>

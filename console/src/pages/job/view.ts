@@ -156,6 +156,8 @@ export interface JobView {
   askedBy: string;
   copyOf: string;
   cause: Cause | null;
+  /** The place in the scheduling queue; only the page of a job on the embedded cluster has one. */
+  queue?: { position: number; length: number; ahead: { namespace: string; name: string } | null } | null;
   restarts: { used: number; limit: number | null; left: number | null };
   progress: TrainingProgress | null;
   timeline: TimelineRow[];

@@ -1,11 +1,12 @@
 /** Pieces that the job list, its cards and the overview share. */
-import { useText } from '../../app/i18n.tsx';
+import { useText, type Words } from '../../app/i18n.tsx';
 import { pathOf } from '../../app/router.tsx';
 import type { Row } from '../../app/rows.ts';
 import { bytesText, coresText } from '../../parts/index.ts';
 import { ready, wanted } from './filter.ts';
 import { percent, readProgress } from './progress.ts';
-import { shortagesIn } from './shortages.ts';
+import { useQueuePlace } from './queue.ts';
+import { shortagesIn, type Shortage } from './shortages.ts';
 
 export function jobUrl({ namespace, kind, name }: Pick<Row, 'namespace' | 'kind' | 'name'>, tab?: string): string {
   return pathOf('jobs', namespace, kind, name, ...(tab ? [tab] : []));
@@ -71,18 +72,22 @@ export function pairText(request: number, limit: number, isBytes: boolean): stri
   return unit !== '' && first.endsWith(unit) ? `${first.slice(0, -unit.length)}/${second}` : `${first}/${second}`;
 }
 
-/** Why a job waits or failed, in one line: what lacks in the person's words, else as the cluster says it. */
+function shortageText({ resource, asked, free }: Shortage, words: Words['jobs']): string {
+  if (asked === '') return words.lacks(resource);
+  return free === '' ? words.asks(asked, resource) : words.needs(asked, resource, free);
+}
+
+/** Why a job waits or failed, in one line: its place in the queue and what lacks in the person's words, else as the cluster says it. */
 export function ReasonLine({ row }: { row: Row }) {
   const { jobs } = useText();
+  const place = useQueuePlace(row);
   if (row.reason === '') return null;
   const shortages = row.phase === 'Failed' ? [] : shortagesIn(row.reason);
-  const text =
-    shortages.length === 0
-      ? row.reason
-      : shortages
-          .map(({ resource, asked, free }) => (asked === '' ? jobs.lacks(resource) : jobs.needs(asked, resource, free)))
-          .concat(row.reason.includes('it can never run here') ? [jobs.neverRuns] : [])
-          .join(' · ');
+  const text = [
+    ...(place === undefined ? [] : [jobs.place(place.position, place.length)]),
+    ...(shortages.length === 0 ? [row.reason] : shortages.map((shortage) => shortageText(shortage, jobs))),
+    ...(shortages.length > 0 && row.reason.includes('it can never run here') ? [jobs.neverRuns] : []),
+  ].join(' · ');
   return (
     <span className={`pl-reason ${row.phase === 'Failed' ? 'pl-tone-failed' : 'pl-tone-pending'}`} title={row.reason} translate={shortages.length === 0 ? 'no' : undefined}>
       {text}

@@ -8,6 +8,10 @@ it('reads amounts where the scheduler gives them', () => {
     { resource: 'nvidia.com/gpu', asked: '4', free: '2', total: '2' },
   ]);
   expect(shortagesIn('0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3')).toEqual([{ resource: 'nvidia.com/gpu', asked: '', free: '', total: '' }]);
+  expect(shortagesIn('pod x (and 1 more): waits behind others for memory (4Gi asked), nvidia.com/gpu (2 asked)')).toEqual([
+    { resource: 'memory', asked: '4Gi', free: '', total: '' },
+    { resource: 'nvidia.com/gpu', asked: '2', free: '', total: '' },
+  ]);
   expect(shortagesIn('the image is being built')).toEqual([]);
 });
 

@@ -8,6 +8,12 @@ export interface Shortage {
 
 const SHORTAGE = /Insufficient ([\w./-]*\w)(?: \((\S+) asked, (\S+) of (\S+) free\))?/g;
 
+/** A job behind others in the queue: what is free is for those before it, so no amount is given. */
+const BEHIND = /waits behind others for ([^;]*)/;
+const ASKED = /([\w./-]*\w) \((\S+) asked\)/g;
+
 export function shortagesIn(sentence: string): Shortage[] {
-  return [...sentence.matchAll(SHORTAGE)].map(([, resource = '', asked = '', free = '', total = '']) => ({ resource, asked, free, total }));
+  const lacking = [...sentence.matchAll(SHORTAGE)].map(([, resource = '', asked = '', free = '', total = '']) => ({ resource, asked, free, total }));
+  const reserved = BEHIND.exec(sentence)?.[1] ?? '';
+  return [...lacking, ...[...reserved.matchAll(ASKED)].map(([, resource = '', asked = '']) => ({ resource, asked, free: '', total: '' }))];
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from paceline.apimachinery.event_manifest import last_seen
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.cli.output import formats
@@ -13,19 +14,23 @@ from paceline.errors import Invalid, PacelineError
 from paceline.model import well_known_labels
 from paceline.model.gang import Gang
 from paceline.model.job_status import JobStatus, Phase
-from paceline.presentation.events import happened_at, in_order
+from paceline.model.scheduling_queue import EMPTY, SchedulingQueue
+from paceline.presentation.events import in_order
 from paceline.presentation.job_summary import created_of, duration_of, reason_of, replicas_of, status_of
+from paceline.presentation.queue_position import queue_sentence, waits_for_room
 from paceline.presentation.replica_pods import ReplicaPod
 from paceline.sdk.client import Session
 from paceline.sdk.discovery import ResourceKind
 from paceline.sdk.job import JobRef
+from paceline.sdk.reader import scheduling_queue
 from paceline.sdk.usage import claim_usages
 
 
 def describe_job(session: Session, ref: JobRef, job: Object, *, to: TextOutput, now: datetime) -> None:
     """Print the details of a job."""
     status = status_of(job)
-    to.lines(pairs(summary_rows(job, status, now)))
+    queue = scheduling_queue(session.cluster) if waits_for_room(job) else EMPTY
+    to.lines(pairs(summary_rows(job, status, now, queue)))
     section(to, "Files", files_table(session, job))
     section(to, "Replicas (* is the leader)", replicas_table(ref.pods(), now))
     section(to, "Stages", stages_table(status))
@@ -62,7 +67,9 @@ def use_table(session: Session, claim: Object) -> list[str]:
     return pairs([("Used", f"{size(used)} of {size(capacity)} ({share(used, capacity)})")])
 
 
-def summary_rows(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
+def summary_rows(
+    job: Object, status: JobStatus, now: datetime, queue: SchedulingQueue = EMPTY
+) -> list[tuple[str, str]]:
     """Return the summary at the top."""
     ready, desired = replicas_of(job)
     lasted = duration_of(status, now)
@@ -75,6 +82,7 @@ def summary_rows(job: Object, status: JobStatus, now: datetime) -> list[tuple[st
         ("Labels", labels),
         ("Phase", status.phase.value),
         ("Reason", reason_of(job)),
+        ("Queue", queue_sentence(job, queue)),
         ("Replicas", f"{ready} of {desired}{_counted(status)}"),
         ("Size", _size(status)),
         ("Resources", _resources(gang)),
@@ -182,7 +190,7 @@ def events_table(events: Iterable[Object], now: datetime) -> list[str]:
     for event in events:
         about = event.get("involvedObject") or {}
         count = int(event.get("count") or (event.get("series") or {}).get("count") or 1)
-        when = happened_at(event)
+        when = last_seen(event)
         rows.append(
             (
                 (age(from_wire(when), now) if when else "") + (f" (x{count})" if count > 1 else ""),

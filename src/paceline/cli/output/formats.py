@@ -7,19 +7,21 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.cli.output.console import escaped
 from paceline.cli.output.table import age, short
+from paceline.model.scheduling_queue import EMPTY, SchedulingQueue
 from paceline.presentation.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
+from paceline.presentation.queue_position import queue_sentence
 from paceline.sdk.discovery import ResourceKind
 
 JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "AGE", "REASON")
 WIDE_JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "RESTARTS", "DURATION", "AGE", "REASON")
 
 
-def job_row(job: Object, now: datetime, *, is_wide: bool = False) -> tuple[str, ...]:
+def job_row(job: Object, now: datetime, *, is_wide: bool = False, queue: SchedulingQueue = EMPTY) -> tuple[str, ...]:
     """Return the table cells of one job."""
     ready, desired = replicas_of(job)
     phase = "Deleting" if (job.get("metadata") or {}).get("deletionTimestamp") else phase_of(job).value
     first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{desired}")
-    last = (age(created_of(job), now), reason_of(job))
+    last = (age(created_of(job), now), queue_sentence(job, queue) or reason_of(job))
     if not is_wide:
         return (*first, *last)
     status = status_of(job)

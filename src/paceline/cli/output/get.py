@@ -9,8 +9,10 @@ from paceline.cli.output.console import TextOutput, err, out
 from paceline.cli.output.table import aligned, table, widest
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
+from paceline.model.scheduling_queue import EMPTY
+from paceline.presentation.queue_position import waits_for_room
 from paceline.sdk.discovery import ResourceKind
-from paceline.sdk.reader import ObjectEvent, Reader
+from paceline.sdk.reader import ObjectEvent, Reader, scheduling_queue
 
 Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -88,7 +90,9 @@ class GetView:
     def _job_rows(self, jobs: list[tuple[ResourceKind, Object]]) -> Rows:
         header = formats.WIDE_JOB_HEADER if self._is_wide else formats.JOB_HEADER
         now = self._clock.now()
-        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in jobs]
+        are_queued = any(waits_for_room(job) for _, job in jobs)
+        queue = scheduling_queue(self._reader.cluster) if are_queued else EMPTY
+        rows = [formats.job_row(job, now, is_wide=self._is_wide, queue=queue) for _, job in jobs]
         if not self._everywhere:
             return header, rows
         return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(jobs, rows, strict=True)]

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.apimachinery.meta import Object, controller_of, uid_of
-from paceline.client.interface import EVENTS, NODES, PODS, SERVICES, Collection, Select
+from paceline.client.interface import CONFIG_MAPS, EVENTS, NODES, PODS, SERVICES, Collection, Select
 from paceline.console.subscriptions.feeds import FeedKey, Form
 from paceline.console.subscriptions.messages import ViewRequest
 from paceline.errors import BadRequest, NotFound
 from paceline.kinds.apps.expand import stem_of_app
 from paceline.kinds.kind_types import VERSION
 from paceline.kinds.registry import KINDS, every_kind
-from paceline.model import well_known_labels
+from paceline.model import scheduling_queue, well_known_labels
+from paceline.model.scheduling_queue import SchedulingQueue, read_queue
 from paceline.presentation.apps.app_page import app_page
 from paceline.presentation.apps.app_parts import AppObjects
 from paceline.presentation.job_page import job_page
 from paceline.presentation.overview_page import overview_page
+from paceline.presentation.queue_position import position_fields, position_of
 
 Inputs = Mapping[str, tuple[Object, ...]]
 
@@ -53,6 +55,22 @@ def one_object(collection: Collection, request: ViewRequest) -> FeedKey:
     return FeedKey(collections=(collection,), select=select, form=Form.OBJECT)
 
 
+def queue_key() -> FeedKey:
+    """Return the feed of the scheduling queue, which only the embedded cluster has."""
+    select = Select(namespace=scheduling_queue.NAMESPACE, fields=f"metadata.name={scheduling_queue.NAME}")
+    return FeedKey(collections=(CONFIG_MAPS,), select=select, form=Form.OBJECT)
+
+
+def _queue_in(inputs: Inputs) -> SchedulingQueue:
+    return read_queue(next(iter(inputs["queue"]), None))
+
+
+def _render_queue(_request: ViewRequest, inputs: Inputs, _now: datetime) -> Object:
+    """Return the places of all jobs that wait for room, for the rows of a list."""
+    queue = _queue_in(inputs)
+    return {"length": queue.length, "uids": [entry.uid for entry in queue.entries]}
+
+
 def _job_inputs(request: ViewRequest) -> Mapping[str, FeedKey]:
     owned = Select(namespace=request.namespace, labels=f"{well_known_labels.OWNER_NAME}={request.name}")
     return {
@@ -61,6 +79,7 @@ def _job_inputs(request: ViewRequest) -> Mapping[str, FeedKey]:
         "events": FeedKey(
             collections=(EVENTS,), select=Select(namespace=request.namespace), form=Form.EVENT, about=request.name
         ),
+        "queue": queue_key(),
     }
 
 
@@ -70,7 +89,8 @@ def _render_job(request: ViewRequest, inputs: Inputs, now: datetime) -> Object:
         raise NotFound(f"{request.kind} {request.namespace}/{request.name} does not exist")
     # Not those of an earlier job of the same name.
     pods = [pod for pod in inputs["pods"] if (controller_of(pod) or {}).get("uid") == uid_of(job)]
-    return job_page(job, pods, inputs["events"], now)
+    page = job_page(job, pods, inputs["events"], now)
+    return page | {"queue": position_fields(position_of(job, _queue_in(inputs)))}
 
 
 RECORDS, APPS = collection_of("JobRecord"), collection_of("TrainingApp")
@@ -121,6 +141,9 @@ def _render_overview(_request: ViewRequest, inputs: Inputs, now: datetime) -> Ob
 
 VIEWS: Mapping[str, ViewSource] = {
     "app": ViewSource(inputs=_app_inputs, render=_render_app),
-    "job": ViewSource(inputs=_job_inputs, render=_render_job),
+    "job": ViewSource(inputs=_job_inputs, render=_render_job, optional=frozenset({"queue"})),
     "overview": ViewSource(inputs=_overview_inputs, render=_render_overview, optional=frozenset({"usage"})),
+    "queue": ViewSource(
+        inputs=lambda _request: {"queue": queue_key()}, render=_render_queue, optional=frozenset({"queue"})
+    ),
 }

@@ -1,12 +1,14 @@
 """Gang scheduling: which pending pods go to which node, and why the others wait."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from paceline.apimachinery.builtin.storage_annotations import WAITING
 from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, namespace_of
 from paceline.apimachinery.pods import claims_of
+from paceline.model.scheduling_queue import QueueEntry, SchedulingQueue
 from paceline.plan.scheduling.preemption import GIVES_WAY, VictimCandidate, find_preemption, why_no_preemption
 from paceline.plan.scheduling.resources import (
     PODS,
@@ -38,6 +40,17 @@ class Placement:
     # The nodes of pods after preemption, and the victims, each with its preemptor.
     nominate: Mapping[Key, str] = field(default_factory=dict)
     victims: Mapping[Key, Key] = field(default_factory=dict)
+    # The gangs that get room when others leave, in the order in which they get it.
+    queue: tuple[PodGroup, ...] = ()
+
+
+def queue_of(placement: Placement) -> SchedulingQueue:
+    """Return the scheduling queue after a pass: each job once, at its first place."""
+    entries: dict[str, QueueEntry] = {}
+    for gang in placement.queue:
+        entry = QueueEntry(uid=gang.family, namespace=gang.asks[0].key[0], name=gang.name)
+        entries.setdefault(gang.family, entry)
+    return SchedulingQueue.of(entries.values())
 
 
 def place(
@@ -55,21 +68,35 @@ def place(
     bind: dict[Key, str] = {}
     warn: dict[Key, str] = {}
     turn = _Turn(rooms=rooms, holders=holders, shared=shared)
+    capacity = replace(_together(rooms), used={})
     for gang in sorted(gangs, key=lambda group: (-group.priority, group.since, group.name)):
-        if message := _not_yet(gang, turn.reserved):
+        if message := _not_yet(gang):
             turn.waits |= dict.fromkeys(_keys(gang), message)
+            continue
+        # One that asks for more than there is waits behind nobody: it says so at once, and has no place in the queue.
+        if not _exceeds(gang, capacity, shared) and (message := _behind(gang, turn.reserved)):
+            turn.waits |= dict.fromkeys(_keys(gang), message)
+            turn.queue.append(gang)
             continue
         fit = fit_of(gang, turn.rooms, shared)
         if not is_enough(gang, fit):
             turn.wait(gang)
             continue
         if fit.stuck is not None:
-            message, _ = _lack(gang, turn.rooms, shared)
+            message, lacking = _lack(gang, turn.rooms, shared)
             turn.waits |= {key: message for key in _keys(gang) if key not in fit.nodes}
+            turn.queue += [gang] if lacking else []
         turn.rooms = fit.rooms
         bind |= fit.nodes
         warn |= _warnings(gang, fit, shared)
-    return Placement(bind=bind, waits=turn.waits, warn=warn, nominate=turn.nominate, victims=turn.victims)
+    return Placement(
+        bind=bind,
+        waits=turn.waits,
+        warn=warn,
+        nominate=turn.nominate,
+        victims=turn.victims,
+        queue=tuple(turn.queue),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,8 +107,9 @@ class _Turn:
     holders: tuple[VictimCandidate, ...]
     shared: frozenset[str]
     waits: dict[Key, str] = field(default_factory=dict)
-    # Resources that a gang waits for, and that gang.
-    reserved: dict[str, str] = field(default_factory=dict)
+    # Resources that a gang before waits for.
+    reserved: set[str] = field(default_factory=set)
+    queue: list[PodGroup] = field(default_factory=list)
     nominate: dict[Key, str] = field(default_factory=dict)
     victims: dict[Key, Key] = field(default_factory=dict)
 
@@ -91,7 +119,8 @@ class _Turn:
         preemption = find_preemption(gang, self.rooms, self.holders, self.shared)
         hint = GIVES_WAY if preemption else why_no_preemption(gang)
         self.waits |= dict.fromkeys(_keys(gang), f"{message}. {hint}" if hint else message)
-        self.reserved |= dict.fromkeys(lacking, gang.name)
+        self.reserved |= lacking
+        self.queue += [gang] if lacking else []
         if preemption is None:
             return
         self.rooms = preemption.rooms
@@ -107,13 +136,27 @@ def _keys(gang: PodGroup) -> tuple[Key, ...]:
     return tuple(ask.key for ask in gang.asks)
 
 
-def _not_yet(gang: PodGroup, reserved: Mapping[str, str]) -> str:
-    if gang.present < gang.size:
-        return f"waits for the other members: {gang.present} of {gang.size} pods exist"
-    for name in _needs(gang):
-        if name in reserved:
-            return f"waits behind {reserved[name]}, which waits for {name}"
-    return ""
+def _not_yet(gang: PodGroup) -> str:
+    return f"waits for the other members: {gang.present} of {gang.size} pods exist" if gang.present < gang.size else ""
+
+
+def _exceeds(gang: PodGroup, capacity: NodeResources, shared: frozenset[str]) -> bool:
+    """Return whether a gang asks for more than all nodes have together."""
+    return any(not name.startswith(PORT) for name in short_of(capacity, _needs(gang), shared))
+
+
+def _behind(gang: PodGroup, reserved: AbstractSet[str]) -> str:
+    """Return which of its resources others get first.
+
+    It names nobody: with each new first one, the message of every waiting pod would change and be an event.
+    """
+    needs = _needs(gang)
+    names = [
+        name if name.startswith(PORT) else f"{name} ({_amount(name, amount)} asked)"
+        for name, amount in needs.items()
+        if name in reserved
+    ]
+    return f"waits behind others for {', '.join(names)}" if names else ""
 
 
 def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
