@@ -102,6 +102,7 @@ export interface AppView {
   namespace: string;
   name: string;
   uid: string;
+  generation: number;
   isDeleting: boolean;
   phase: string;
   revision: number;
