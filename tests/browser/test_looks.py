@@ -96,6 +96,9 @@ def some_jobs(cluster):
     ran = cluster.paceline("app", "install", "points", "tensorflow-training", "--set", SMALL)
     assert ran.code == 0, ran.err
     wait_for_end(cluster, "resnet", "mnist", "points")
+    ran = cluster.paceline("app", "upgrade", "points", "--set", "hyperparams.learningrate=0.05,worker.number=1")
+    assert ran.code == 0, ran.err
+    wait_for_end(cluster, "points")
 
 
 # Every page in every look for the pictures; otherwise the looks take turns, so that each page is seen in one.
@@ -113,6 +116,38 @@ def test_a_page_is_whole(site, look, name):
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         expect(page.locator("[data-page]").first).to_be_visible()
+        settle(page)
+        if PICTURES:
+            page.screenshot(path=Path(PICTURES) / f"{name}-{look.language}-{look.theme}-{width}.png")
+        faults += [f"{width} pixels: {fault}" for fault in faults_of(page, look)]
+    assert not faults
+
+
+def open_upgrade(page):
+    page.locator('[data-field="hyperparams.learningrate"] input').fill("0.5")
+    page.locator("form[data-ready=true] [data-action=create]").click()
+
+
+def open_rollback(page):
+    page.locator("[data-revision-row='1'] [data-action=rollback]").click()
+
+
+DIALOGS = {
+    "app-upgrade": ("train?app=default/points", open_upgrade),
+    "app-rollback": (f"{APP}/revisions", open_rollback),
+}
+
+
+@pytest.mark.parametrize("look", ALL_LOOKS if PICTURES else LOOKS, ids=lambda look: f"{look.language}-{look.theme}")
+@pytest.mark.parametrize("name", DIALOGS)
+def test_a_dialog_is_whole(site, look, name):
+    address, open_dialog = DIALOGS[name]
+    page = site.open(address)
+    open_dialog(page)
+    expect(page.locator("[data-upgrade=ready]")).to_be_visible()
+    faults = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
         settle(page)
         if PICTURES:
             page.screenshot(path=Path(PICTURES) / f"{name}-{look.language}-{look.theme}-{width}.png")

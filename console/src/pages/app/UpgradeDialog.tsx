@@ -79,7 +79,7 @@ export function UpgradeDialog({ app, next, seen, onClose, onDone, onReload }: Pr
       title={target === null ? words.question(app.name, preview?.revision ?? 0) : words.rollbackQuestion(app.name, target)}
       okText={words.run(preview?.revision ?? 0)}
       cancelText={t.common.actions.cancel}
-      okButtonProps={{ danger: consequences.some((consequence) => Boolean(consequence.stops)), disabled: !isPossible, 'data-action': 'upgrade' } as object}
+      okButtonProps={{ danger: consequences.some((consequence) => Boolean(consequence.stops)), disabled: !isPossible, 'data-action': 'upgrade' }}
       confirmLoading={isBusy}
       onOk={() => void confirm()}
       onCancel={close}
