@@ -21,10 +21,10 @@ WORDS = {
         "conflict": "{name} was changed meanwhile, by admin. Your change was not made.",
     },
     "zh": {
-        "question": "运行 {name} 的版本 2？",
-        "waits": "应用已停止：恢复应用后，新版本才会启动。",
+        "question": "运行 {name} 的版本 2",
+        "waits": "新版本才会启动",
         "kept": "之前各版本的日志、结果和记录都会保留",
-        "back": "将 {name} 回滚到版本 1？",
+        "back": "将 {name} 回滚到版本 1",
         "conflict": "{name} 刚刚被 admin 修改。你的修改没有生效。",
     },
 }

@@ -109,7 +109,9 @@ async def test_a_rollback_takes_the_values_of_the_record(console):
     assert (await stored(console))["spec"]["values"] == {**VALUES, "memory": "64Mi"}
 
 
-@pytest.mark.parametrize("choice", [{"values": {**VALUES, "memory": "2Gi"}}, {"revision": 1}], ids=["values", "rollback"])
+@pytest.mark.parametrize(
+    "choice", [{"values": {**VALUES, "memory": "2Gi"}}, {"revision": 1}], ids=["values", "rollback"]
+)
 async def test_after_somebody_else_changed_the_spec_nothing_is_changed(console, choice):
     app = await installed(console)
     other = {**app, "spec": {**app["spec"], "values": {**VALUES, "cpu": "2"}}}

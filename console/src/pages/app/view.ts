@@ -102,7 +102,6 @@ export interface AppView {
   namespace: string;
   name: string;
   uid: string;
-  generation: number;
   isDeleting: boolean;
   phase: string;
   revision: number;

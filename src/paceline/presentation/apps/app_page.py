@@ -64,7 +64,6 @@ def _identity(app: Object, status: AppStatus) -> dict[str, Any]:
         "namespace": namespace_of(app),
         "name": name_of(app),
         "uid": uid_of(app),
-        "generation": (app.get("metadata") or {}).get("generation"),
         "isDeleting": is_deleting(app),
         "phase": status.phase.value,
         "revision": status.revision,
