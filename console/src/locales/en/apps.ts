@@ -166,8 +166,7 @@ export const apps = {
     jobGone: 'Its job was deleted; this record remains. The history may have its log.',
     current: 'current',
     compare: 'Compare with current',
-    rollback: 'Roll back…',
-    rollbackTo: (revision: number) => `Roll back to revision ${revision}`,
+    rollback: (revision: number) => `Roll back to revision ${revision}…`,
   },
   values: {
     none: 'This application has a job of its own, and no values',

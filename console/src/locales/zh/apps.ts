@@ -165,8 +165,7 @@ export const apps: typeof en = {
     jobGone: '它的作业已被删除；这条记录仍保留。历史中可能还有它的日志。',
     current: '当前',
     compare: '与当前版本对比',
-    rollback: '回滚…',
-    rollbackTo: (revision) => `回滚到版本 ${revision}`,
+    rollback: (revision) => `回滚到版本 ${revision}…`,
   },
   values: {
     none: '此应用自带作业，没有参数值',

@@ -83,8 +83,8 @@ function RevisionItem({ revision, view, onRollback }: { revision: AppRevision; v
           {!isCurrent && revision.exists && current?.exists && <Link to={compareUrl([revision, current].map(({ kind, job }) => ({ namespace: view.namespace, kind, name: job })))}>{words.compare}</Link>}
           {!isCurrent && (
             <Tooltip title={obstacle}>
-              <Button size="small" icon={<RollbackOutlined />} disabled={obstacle !== ''} aria-label={words.rollbackTo(revision.revision)} onClick={onRollback} data-action="rollback">
-                {words.rollback}
+              <Button size="small" icon={<RollbackOutlined />} disabled={obstacle !== ''} onClick={onRollback} data-action="rollback">
+                {words.rollback(revision.revision)}
               </Button>
             </Tooltip>
           )}

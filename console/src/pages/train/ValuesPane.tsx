@@ -30,7 +30,7 @@ export function ValuesPane({ template, values, onChange, onReadable, faults, hea
         {head}
         <ValuesForm schema={template.schema} defaults={template.defaults} values={values} onChange={onChange} faults={faultsByPath(faults)} />
       </div>
-      <div className="pl-train-side">
+      <div className="pl-train-side pl-train-tall">
         <Section title={words.yaml} hint={words.yamlHint}>
           <Suspense fallback={<Loading rows={6} />}>
             <ValuesYaml values={values} onChange={onChange} onReadable={onReadable} />
