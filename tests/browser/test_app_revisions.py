@@ -69,7 +69,6 @@ def has_revision(page, number):
 
 
 def test_values_are_changed_in_the_form_or_as_text_and_run_after_a_look_at_the_difference(site):
-    """T-12, S-31"""
     install(site.cluster, "rates")
     words = WORDS[site.look.language]
     page = site.open("apps/default/rates")
