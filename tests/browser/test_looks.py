@@ -96,6 +96,9 @@ def some_jobs(cluster):
     ran = cluster.paceline("app", "install", "points", "tensorflow-training", "--set", SMALL)
     assert ran.code == 0, ran.err
     wait_for_end(cluster, "resnet", "mnist", "points")
+    ran = cluster.paceline("app", "upgrade", "points", "--set", "hyperparams.learningrate=0.05,worker.number=1")
+    assert ran.code == 0, ran.err
+    wait_for_end(cluster, "points")
 
 
 # Every page in every look for the pictures; otherwise the looks take turns, so that each page is seen in one.
@@ -120,21 +123,36 @@ def test_a_page_is_whole(site, look, name):
     assert not faults
 
 
-# What lies over a page: the page, the button that opens it, and what is there then.
+def open_upgrade(page):
+    page.locator('[data-field="hyperparams.learningrate"] input').fill("0.5")
+    page.locator("form[data-ready=true] [data-action=create]").click()
+
+
+def clicking(selector):
+    return lambda page: page.locator(selector).click()
+
+
+# What lies over a page: the page, what opens it, and what is there then.
 LAYERS = {
-    "palette": (FAILED, "palette", "dialog.pl-palette [role=option]"),
-    "palette-jobs": ("jobs", "palette", "dialog.pl-palette [role=option]"),
-    "views": ("jobs?phase=Failed", "views", ".pl-views form"),
+    "palette": (FAILED, clicking("[data-action=palette]"), "dialog.pl-palette [role=option]"),
+    "palette-jobs": ("jobs", clicking("[data-action=palette]"), "dialog.pl-palette [role=option]"),
+    "views": ("jobs?phase=Failed", clicking("[data-action=views]"), ".pl-views form"),
+    "app-upgrade": ("train?app=default/points", open_upgrade, "[data-upgrade=ready]"),
+    "app-rollback": (
+        f"{APP}/revisions",
+        clicking("[data-revision-row='1'] [data-action=rollback]"),
+        "[data-upgrade=ready]",
+    ),
 }
 
 
 @pytest.mark.parametrize("look", ALL_LOOKS if PICTURES else LOOKS, ids=lambda look: f"{look.language}-{look.theme}")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_over_a_page_is_whole(site, look, name):
-    path, action, content = LAYERS[name]
+    path, open_layer, content = LAYERS[name]
     page = site.open(path)
     settle(page)
-    page.locator(f"[data-action={action}]").click()
+    open_layer(page)
     faults = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})

@@ -344,6 +344,8 @@ def test_a_template_has_a_form_with_its_defaults_and_only_changes_are_written(si
     trainer = Trainer(site, page)
     trainer.fill(**{"hyperparams.learningrate": "0.05"})
     trainer.create()
+    expect(page.locator("[data-upgrade=ready]")).to_be_visible()
+    page.locator("[data-action=upgrade]").click()
     page.wait_for_url("**/apps/default/mnist")
     expect(page.locator("[data-revision-number='2']")).to_be_visible()
     expect(tab(page, "revisions").locator("[data-revision-row='2']")).to_contain_text("0.05")

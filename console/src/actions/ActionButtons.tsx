@@ -50,6 +50,11 @@ export function cloneUrl(target: Target): string {
   return `/create/${encodeURIComponent(target.kind)}?from=${encodeURIComponent(`${target.namespace}/${target.kind}/${target.name}`)}`;
 }
 
+/** The same for a job of the past, from its record. */
+export function cloneRecordUrl(record: { namespace: string; name: string; kind: string }): string {
+  return `/create/${encodeURIComponent(record.kind)}?record=${encodeURIComponent(`${record.namespace}/${record.name}`)}`;
+}
+
 /** What people most often want of a job in this phase. */
 export function usualActions(phase: string): ActionName[] {
   if (phase === 'Failed' || phase === 'Succeeded') return ['rerun', 'debug'];

@@ -163,7 +163,7 @@ function OneDialog({ request, isOpen, onClose, onDone }: ContentProps) {
   );
 }
 
-function Sentences({ sentences, isKept: isGood = false }: { sentences: string[]; isKept?: boolean }) {
+export function Sentences({ sentences, isKept: isGood = false }: { sentences: string[]; isKept?: boolean }) {
   if (sentences.length === 0) return null;
   return (
     <ul className={isGood ? 'pl-consequences pl-consequences-kept' : 'pl-consequences'}>

@@ -29,6 +29,8 @@ export function sayConsequence(consequence: Consequence, { consequences: say }: 
       return say[consequence.code](at('job'));
     case 'NewRevision':
       return say.NewRevision(at('revision'), at('stops'));
+    case 'ChangedRevision':
+      return say.ChangedRevision(at('revision'), at('job'), at('stops'));
     case 'ApplicationGoes':
       return say.ApplicationGoes(at('revisions'), at('stops'));
     case 'NothingRuns':
@@ -39,6 +41,8 @@ export function sayConsequence(consequence: Consequence, { consequences: say }: 
     case 'PodStops':
     case 'PodStarts':
     case 'ObjectGoes':
+    case 'WaitsForResume':
+    case 'RevisionsStay':
       return say[consequence.code]();
     default:
       return consequence.code;
@@ -47,7 +51,7 @@ export function sayConsequence(consequence: Consequence, { consequences: say }: 
 
 /** Whether a consequence says that something is kept. */
 export function isKept(consequence: Consequence): boolean {
-  return ['JobStays', 'OriginalStays', 'FilesStay', 'ApplicationNotes', 'RestartNotCounted', 'NothingRuns'].includes(consequence.code);
+  return ['JobStays', 'OriginalStays', 'FilesStay', 'ApplicationNotes', 'RestartNotCounted', 'NothingRuns', 'RevisionsStay'].includes(consequence.code);
 }
 
 /** Why an action is not possible, in the person's language. */

@@ -12,6 +12,7 @@ from paceline.kinds import registry
 from paceline.model.gang import RestartScope
 from paceline.presentation.actions import Action, ActionPlan, refusal_of
 from paceline.presentation.apps import app_summary
+from paceline.presentation.apps.app_change import AppChange
 from paceline.presentation.job_summary import claims_of, replica_specs, replicas_of, status_of
 
 # States of replicas that have a process, or will have one.
@@ -41,6 +42,9 @@ class ConsequenceCode(StrEnum):
     TRAINING_STOPS = "TrainingStops"
     TRAINING_RESUMES = "TrainingResumes"
     NEW_REVISION = "NewRevision"
+    CHANGED_REVISION = "ChangedRevision"
+    WAITS_FOR_RESUME = "WaitsForResume"
+    REVISIONS_STAY = "RevisionsStay"
     APPLICATION_GOES = "ApplicationGoes"
 
 
@@ -186,6 +190,17 @@ def _of_app(plan: ActionPlan, app: Object) -> Iterator[Consequence]:
         case _:
             parameters = {"revisions": status.revision, "stops": job if is_running else ""}
             yield Consequence(code=ConsequenceCode.APPLICATION_GOES, parameters=parameters)
+
+
+def consequences_of_change(change: AppChange) -> tuple[Consequence, ...]:
+    """Return what follows from an upgrade or a rollback of an application, the most important first."""
+    parameters = {"revision": change.revision, "job": change.job_name, "stops": change.stops}
+    waits = (Consequence(code=ConsequenceCode.WAITS_FOR_RESUME),) if change.is_suspended else ()
+    return (
+        Consequence(code=ConsequenceCode.CHANGED_REVISION, parameters=parameters),
+        *waits,
+        Consequence(code=ConsequenceCode.REVISIONS_STAY),
+    )
 
 
 def preview(plan: ActionPlan, obj: Object) -> Object:

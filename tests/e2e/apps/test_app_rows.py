@@ -107,6 +107,24 @@ def test_a_dry_run_shows_the_whole_plan_and_the_values_that_hold_and_makes_nothi
     assert shown(cluster, "trainingapp", "plan") is None
 
 
+def test_a_dry_run_of_an_upgrade_and_a_rollback_shows_values_and_job_and_changes_nothing(cluster):
+    ask(cluster, "app", "install", "rates", "tensorflow-training", "--set", SMALL)
+    wait_until("its first revision is recorded", lambda: "installed" in ask(cluster, "app", "history", "rates").out)
+    setting = ("--set", "hyperparams.learningrate=0.05")
+
+    dry = ask(cluster, "app", "upgrade", "rates", *setting, "--dry-run").out
+
+    rate = "hyperparams.learningrate: 0.001 → 0.05\njob.spec.hyperparameters.values.learningrate: 0.001 → 0.05\n"
+    assert dry == rate
+    assert "learningrate" not in ask(cluster, "app", "history", "rates").out
+    upgraded = ask(cluster, "app", "upgrade", "rates", *setting).out
+    assert upgraded.startswith("hyperparams.learningrate: 0.001 → 0.05\napp/rates upgraded to revision 2\n")
+    wait_until("it has two", lambda: "learningrate=0.05" in ask(cluster, "app", "history", "rates").out)
+    back = ask(cluster, "app", "rollback", "rates", "1", "--dry-run").out
+    assert back == rate.replace("0.001 → 0.05", "0.05 → 0.001")
+    ask(cluster, "app", "uninstall", "-y", "rates")
+
+
 def test_a_volume_of_a_share_is_available_until_a_claim_wants_it(cluster, tmp_path):
     """H-16, H-26, H-28: the API half."""
     volume = {

@@ -10,7 +10,6 @@ import click
 import pytest
 
 from paceline.cli.command_table import SECTIONS, GroupEntry, summary_of
-from paceline.cli.commands.apps.releases import recorded_spec
 from paceline.cli.main import group, main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -259,12 +258,3 @@ def test_the_status_of_a_cluster_that_does_not_run_says_how_to_start_it(capsys):
     printed = capsys.readouterr()
     assert "Status: not running" in printed.out
     assert "paceline up -d" in printed.err
-
-
-def test_a_rollback_takes_template_and_values_or_the_job_from_the_record():
-    values = {"template": "tensorflow-training-0.1.0", "values": {"a": 1}, "job": {"kind": "GenericJob", "spec": {}}}
-    job = {"template": "", "job": {"kind": "GenericJob", "name": "tune-1", "spec": {"b": 2}}}
-
-    template = {"name": "tensorflow-training", "version": "0.1.0"}
-    assert recorded_spec(values) == {"template": template, "values": {"a": 1}}
-    assert recorded_spec(job) == {"job": {"kind": "GenericJob", "spec": {"b": 2}}}

@@ -57,7 +57,7 @@ async def console():
 
 
 @asynccontextmanager
-async def opened():
+async def opened(routes=ROUTES):
     gate = Authenticator(tokens=TOKENS, hosts=frozenset({IN_PROCESS}))
     async with (
         our_app(gate) as api,
@@ -66,14 +66,14 @@ async def opened():
         asyncio.TaskGroup() as group,
     ):
         await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
-        yield Console(LocalTransport(page(Ada(client)), group), cluster)
+        yield Console(LocalTransport(page(Ada(client), routes), group), cluster)
 
 
-def page(person):
+def page(person, routes):
     async def failed(_request, error):
         return error_response(error)
 
-    inner = Starlette(routes=ROUTES, exception_handlers={PacelineError: failed})
+    inner = Starlette(routes=routes, exception_handlers={PacelineError: failed})
     runtime = SimpleNamespace(config=SimpleNamespace(clock=real_world().clock))
 
     async def app(scope, receive, send):

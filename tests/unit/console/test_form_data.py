@@ -9,7 +9,7 @@ from paceline.console.manifests.examples import examples
 from paceline.console.manifests.manifest_checks import check
 from paceline.console.manifests.templates import rendered, schema_of
 from paceline.kinds import registry
-from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.kinds.apps.templates.registry import TEMPLATES
 from paceline.kinds.kind_types import OWN_API_VERSION
 
 FORMS = Path(__file__).parents[3] / "console" / "src" / "forms" / "kinds.ts"
@@ -69,7 +69,7 @@ def test_every_field_of_our_own_kinds_has_a_help_text(kind):
 def test_a_template_shows_what_its_values_would_create():
     values = {"git": {"url": "https://example.org/code.git"}, "command": "python3 train.py", "logDir": "/output/logs"}
 
-    result = rendered(app(**values), find("model-training"), None)
+    result = rendered(app(**values), None)
 
     kinds = [obj["kind"] for obj in result["objects"]]
     assert result["faults"] == []
@@ -80,7 +80,7 @@ def test_a_template_shows_what_its_values_would_create():
 
 
 def test_a_template_names_the_values_that_are_wrong():
-    result = rendered(app(command="python3 train.py", workers=0), find("model-training"), None)
+    result = rendered(app(command="python3 train.py", workers=0), None)
 
     assert [fault["path"] for fault in result["faults"]] == ["spec.values.workers"]
     assert result["objects"] == []
@@ -90,7 +90,7 @@ def test_a_template_shows_how_values_differ_from_the_current_revision():
     git = {"git": {"url": "https://example.org/code.git"}, "command": "python3 train.py"}
     current = {**app(**git, gpus=0), "status": {"revision": 3}}
 
-    result = rendered(app(**git, gpus=2), find("model-training"), current)
+    result = rendered(app(**git, gpus=2), current)
 
     assert result["revision"] == 4
     assert result["changes"] == [{"path": "gpus", "old": 0, "new": 2}]
@@ -98,7 +98,7 @@ def test_a_template_shows_how_values_differ_from_the_current_revision():
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
 def test_the_defaults_of_a_template_need_no_fault_besides_missing_code(template):
-    result = rendered(app(template.name), template, None)
+    result = rendered(app(template.name), None)
 
     assert {fault["reason"] for fault in result["faults"]} <= {"FieldValueRequired"}
 

@@ -7,7 +7,8 @@ from tests.unit.kinds.manifests import pytorch, replica, template
 from tests.unit.presentation.test_actions import app, job, service
 
 from paceline.presentation.actions import Choices, plan_action
-from paceline.presentation.consequences import ConsequenceCode, consequences_of, preview
+from paceline.presentation.apps.app_change import AppChange
+from paceline.presentation.consequences import ConsequenceCode, consequences_of, consequences_of_change, preview
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
@@ -106,5 +107,7 @@ def test_every_code_is_used():
     codes |= {*wire("delete", service(pod={"reference": {"name": "x"}})), *wire("suspend", service())}
     codes |= set(wire("resume", service("Paused")))
     codes |= {code for action in ("stop", "resume", "rerun", "uninstall") for code in wire(action, app())}
+    upgrade = AppChange(revision=2, job_name="a-2", stops="a-1", is_suspended=True, values={}, job={})
+    codes |= {consequence.code for consequence in consequences_of_change(upgrade)}
 
     assert codes == set(ConsequenceCode)

@@ -4,8 +4,9 @@ import pytest
 
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
+from paceline.presentation.apps.app_change import reject_unchanged
 from paceline.presentation.apps.changed_values import changed_values
-from paceline.sdk.apps.values import ValueOverrides, read_values_file, reject_unchanged, render
+from paceline.sdk.apps.values import ValueOverrides, read_values_file, render
 
 
 def file(tmp_path, text, name="values.yaml"):
@@ -68,6 +69,6 @@ def test_a_change_that_changes_nothing_is_refused():
     same = render("mnist", template, {**template.defaults()})
     other = render("mnist", template, {**template.defaults(), "mountPath": "/x"})
 
-    reject_unchanged(before, other, 1)
+    reject_unchanged(before, other)
     with pytest.raises(AlreadyExists, match="paceline rerun mnist"):
-        reject_unchanged(before, same, 1)
+        reject_unchanged(before, same)

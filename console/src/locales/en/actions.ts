@@ -88,6 +88,9 @@ export const actions = {
     TrainingStops: (job: string) => `The training ${job} is stopped.`,
     TrainingResumes: (job: string) => `The training ${job} resumes.`,
     NewRevision: (revision: string, stops: string) => `Revision ${revision} starts with the same values${stops === '' ? '' : `, when ${stops} has been stopped`}.`,
+    ChangedRevision: (revision: string, job: string, stops: string) => `Revision ${revision} runs as the new job ${job}${stops === '' ? '' : `, as soon as ${stops} has been stopped`}.`,
+    WaitsForResume: () => 'The application is stopped: the new revision starts when you resume it.',
+    RevisionsStay: () => 'Logs, results and records of the earlier revisions are kept; you can roll back to each of them.',
     ApplicationGoes: (revisions: string, stops: string) =>
       `The application goes, with the jobs of its ${plural(Number(revisions), 'revision')}, their records, and the TensorBoards and claims that were made for it.${stops === '' ? '' : ` ${stops} runs and will be stopped.`}`,
   },

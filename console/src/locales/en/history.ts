@@ -22,6 +22,7 @@ export const history = {
   facts: 'Facts',
   back: 'Back to the history',
   openJob: 'Open the job',
+  clone: 'Clone with changes',
   notFound: 'There is no such record',
   notFoundHint: 'It was removed because it was too old, or its name is different.',
   noLogs: 'No logs are kept',

@@ -87,6 +87,9 @@ export const actions: typeof en = {
     TrainingStops: (job) => `训练 ${job} 将被停止。`,
     TrainingResumes: (job) => `训练 ${job} 将恢复。`,
     NewRevision: (revision, stops) => (stops === '' ? `版本 ${revision} 将以相同的参数值启动。` : `${stops} 停止后，版本 ${revision} 将以相同的参数值启动。`),
+    ChangedRevision: (revision, job, stops) => (stops === '' ? `版本 ${revision} 将作为新作业 ${job} 运行。` : `${stops} 停止后，版本 ${revision} 将作为新作业 ${job} 运行。`),
+    WaitsForResume: () => '应用已停止：恢复应用后，新版本才会启动。',
+    RevisionsStay: () => '之前各版本的日志、结果和记录都会保留，可以随时回滚到其中任何一个。',
     ApplicationGoes: (revisions, stops) =>
       `应用及其 ${revisions} 个版本的作业、记录，以及为它创建的 TensorBoard 和存储卷都将被删除。${stops === '' ? '' : `${stops} 正在运行，将被停止。`}`,
   },

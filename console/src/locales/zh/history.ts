@@ -24,6 +24,7 @@ export const history: typeof en = {
   facts: '信息',
   back: '回到历史',
   openJob: '打开作业',
+  clone: '修改后克隆',
   notFound: '没有这条记录',
   notFoundHint: '它因过期被清除，或者名称不同。',
   noLogs: '没有保存日志',

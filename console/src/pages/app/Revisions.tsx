@@ -1,7 +1,11 @@
-import { Tooltip } from 'antd';
+import { RollbackOutlined } from '@ant-design/icons';
+import { App, Button, Tooltip } from 'antd';
+import { lazy, Suspense, useState } from 'react';
+import { useObstacle } from '../../actions/ActionButtons.tsx';
 import { useText } from '../../app/i18n.tsx';
 import { Link } from '../../app/router.tsx';
 import { Ago, Duration, Empty } from '../../parts/index.ts';
+import { compareUrl } from '../compare/choice.ts';
 import { jobUrl } from '../jobs/cells.tsx';
 import { Pairs } from './Overview.tsx';
 import { PhaseTag } from './PhaseTag.tsx';
@@ -9,25 +13,38 @@ import { sayValue } from './rows.ts';
 import { appUrl } from './tabs.ts';
 import type { AppRevision, AppView } from './view.ts';
 
+const UpgradeDialog = lazy(() => import('./UpgradeDialog.tsx').then((module) => ({ default: module.UpgradeDialog })));
 const MAX_CHANGES = 5;
 
 /** What was run so far, newest first: what changed, how it ended, what it measured. */
 export function Revisions({ view }: { view: AppView }) {
   const { apps } = useText();
+  const { message } = App.useApp();
+  const [target, setTarget] = useState<number>();
   if (view.revisions.length === 0) return <Empty title={apps.revisions.none} />;
   return (
-    <ol className="pl-app-revisions">
-      {view.revisions.map((revision) => (
-        <RevisionItem key={revision.revision} revision={revision} view={view} />
-      ))}
-    </ol>
+    <>
+      <ol className="pl-app-revisions">
+        {view.revisions.map((revision) => (
+          <RevisionItem key={revision.revision} revision={revision} view={view} onRollback={() => setTarget(revision.revision)} />
+        ))}
+      </ol>
+      {target !== undefined && (
+        <Suspense>
+          <UpgradeDialog key={target} app={view} next={{ revision: target }} onClose={() => setTarget(undefined)} onDone={(number) => void message.success(apps.train.changed(view.name, number))} />
+        </Suspense>
+      )}
+    </>
   );
 }
 
-function RevisionItem({ revision, view }: { revision: AppRevision; view: AppView }) {
+function RevisionItem({ revision, view, onRollback }: { revision: AppRevision; view: AppView; onRollback: () => void }) {
   const { apps } = useText();
   const words = apps.revisions;
   const isCurrent = revision.revision === view.revision;
+  const current = view.revisions.find((other) => other.revision === view.revision);
+  // A rollback writes the application as a rerun does.
+  const obstacle = useObstacle(view)(view.actions.find(({ action }) => action === 'rerun') ?? { action: 'rerun', possible: true, reason: null });
   return (
     <li data-revision-row={revision.revision} className={isCurrent ? 'pl-app-revision pl-app-current' : 'pl-app-revision'}>
       <div className="pl-app-revision-head">
@@ -60,7 +77,15 @@ function RevisionItem({ revision, view }: { revision: AppRevision; view: AppView
             </>
           ) : (
             <Tooltip title={words.jobGone}>
-              <span className="pl-faint pl-gone">{revision.job}</span>
+              <Link to={`/history?${new URLSearchParams({ find: revision.job }).toString()}`} className="pl-gone">{revision.job}</Link>
+            </Tooltip>
+          )}
+          {!isCurrent && revision.exists && current?.exists && <Link to={compareUrl([revision, current].map(({ kind, job }) => ({ namespace: view.namespace, kind, name: job })))}>{words.compare}</Link>}
+          {!isCurrent && (
+            <Tooltip title={obstacle}>
+              <Button size="small" icon={<RollbackOutlined />} disabled={obstacle !== ''} onClick={onRollback} data-action="rollback">
+                {words.rollback(revision.revision)}
+              </Button>
             </Tooltip>
           )}
         </span>

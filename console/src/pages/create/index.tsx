@@ -6,7 +6,7 @@ import { api, asApiError, type ApiError } from '../../app/api.ts';
 import { useObjects } from '../../app/hooks.ts';
 import { useText } from '../../app/i18n.tsx';
 import { useAnnounce } from '../../app/keys.tsx';
-import { navigateFromHere, useQuery, useRoute } from '../../app/router.tsx';
+import { navigateFromHere, pathOf, useQuery, useRoute } from '../../app/router.tsx';
 import { useNamespace } from '../../app/session.tsx';
 import { ClaimDialog } from '../../forms/ClaimDialog.tsx';
 import { applyFix, type Finding } from '../../forms/checks.ts';
@@ -17,6 +17,7 @@ import { ManifestForm } from '../../forms/ManifestForm.tsx';
 import type { KindSchema } from '../../forms/schema.ts';
 import { copyText, emptyText, nextName, templateText } from '../../forms/starts.ts';
 import { Confirm, ErrorNotice, Loading, Page } from '../../parts/index.ts';
+import { manifestOf, type JobRecord } from '../history/rows.ts';
 import { storedText, storeText, useChecks, useParsed } from './draft.ts';
 import { Editor, type EditorHandle } from './Editor.tsx';
 import { Footer } from './Footer.tsx';
@@ -92,10 +93,15 @@ function Start({ url, kind, query }: { url: string; kind: string; query: URLSear
 }
 
 async function startText(kind: string, query: URLSearchParams): Promise<string> {
-  const [from, example, template] = [query.get('from'), query.get('example'), query.get('template')];
+  const [from, record, example, template] = [query.get('from'), query.get('record'), query.get('example'), query.get('template')];
   if (from) {
     const [namespace = '', fromKind = '', name = ''] = from.split('/');
     return jobText(namespace, fromKind, name);
+  }
+  if (record) {
+    const [namespace = '', name = ''] = record.split('/');
+    const past = await api.get<JobRecord>(`/k8s/apis/paceline.dev/v1beta1${pathOf('namespaces', namespace, 'jobrecords', name)}`);
+    return copyText(manifestOf(past), nextName(past.spec.job.name));
   }
   if (example) {
     const { examples } = await api.get<{ examples: Example[] }>('/api/examples');

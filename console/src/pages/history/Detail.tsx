@@ -1,7 +1,9 @@
 /** One job of the past: what it was, what became of it, and what is left of it. */
+import { CopyOutlined } from '@ant-design/icons';
 import { Button, Tabs } from 'antd';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { stringify } from 'yaml';
+import { cloneRecordUrl } from '../../actions/ActionButtons.tsx';
 import { api, asApiError, type ApiError } from '../../app/api.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link, navigate, pathOf } from '../../app/router.tsx';
@@ -52,6 +54,9 @@ export function HistoryDetail({ namespace, name, tab: asked }: { namespace: stri
       actions={
         <>
           <Button onClick={() => navigate('/history')}>{words.back}</Button>
+          <Button icon={<CopyOutlined />} onClick={() => navigate(cloneRecordUrl({ namespace, name, kind: job.kind }))} data-action="clone">
+            {words.clone}
+          </Button>
           {status.phase === undefined && <Button type="primary" onClick={() => navigate(jobUrl({ namespace, kind: job.kind, name: job.name }))}>{words.openJob}</Button>}
         </>
       }

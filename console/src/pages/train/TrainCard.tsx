@@ -18,7 +18,7 @@ import { claimDetail, keyOf, sourceOf, useBuckets, useClaims } from './data.ts';
 import { Field, Toggle } from './fields.tsx';
 import { Preview } from './Preview.tsx';
 import { createApp, SECRET_EXISTS, type KubeObject } from './submit.ts';
-import { useRender } from './useRender.ts';
+import { renderPath, useRender } from './useRender.ts';
 import { EMPTY, FRAMEWORKS, hasServers, MAX_GPUS, MAX_REPLICAS, missingFlag, parameterProblem, problemsOf, TEMPLATE, valuesOf, type Field as FieldName, type Framework, type Problem, type TrainForm } from './values.ts';
 
 const GPU = 'nvidia.com/gpu';
@@ -63,7 +63,7 @@ export function TrainCard({ namespace }: { namespace: string }) {
   const isGood = Object.keys(problems).length === 0;
   const ownSecret = form.isPrivate && form.credential === 'password' ? `${form.name}-git` : undefined;
   const values = valuesOf(form, ownSecret ?? form.secret.trim());
-  const state = useRender(TEMPLATE, isGood ? { name: form.name, namespace, values } : null);
+  const state = useRender(renderPath(TEMPLATE), isGood ? { name: form.name, namespace, values } : null);
 
   const change = (patch: Partial<TrainForm>) => {
     setForm((before) => ({ ...before, ...patch }));

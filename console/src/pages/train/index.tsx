@@ -1,6 +1,7 @@
 import { useQuery } from '../../app/router.tsx';
 import { useNamespace } from '../../app/session.tsx';
-import { ChangePage, TemplatePage } from './TemplatePage.tsx';
+import { ChangePage } from './ChangePage.tsx';
+import { TemplatePage } from './TemplatePage.tsx';
 import { TrainCard } from './TrainCard.tsx';
 import { TEMPLATE } from './values.ts';
 

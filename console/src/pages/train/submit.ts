@@ -1,4 +1,4 @@
-/** Creating an application, with the Secret of its repository where it needs one; and changing its values. */
+/** Creating an application, with the Secret of its repository where it needs one. */
 import { api, ApiError, asApiError } from '../../app/api.ts';
 
 export interface KubeObject {
@@ -22,7 +22,14 @@ export interface Rendered {
   isNew: boolean;
   objects: KubeObject[];
   faults: Fault[];
-  changes?: { path: string; old: unknown; new: unknown }[];
+  changes?: Difference[];
+  jobChanges?: Difference[];
+}
+
+export interface Difference {
+  path: string;
+  old: unknown;
+  new: unknown;
 }
 
 export interface Credential {
@@ -88,14 +95,4 @@ async function adopt(namespace: string, secret: string, app: KubeObject): Promis
     () => true,
     () => false,
   );
-}
-
-/** Give an application other values; refused with 409 if somebody else changed its spec meanwhile. */
-export async function changeValues(app: KubeObject, values: Record<string, unknown>): Promise<void> {
-  const namespace = app.metadata.namespace ?? 'default';
-  const path = appsPath(namespace, app.metadata.name);
-  const now = await api.get<KubeObject>(path);
-  if (now.metadata.generation !== app.metadata.generation) throw new ApiError({ code: 409, reason: 'Conflict', message: `trainingapps "${app.metadata.name}" has changed meanwhile` });
-  // Replaced as a whole: with a merge, values that were removed would stay.
-  await api.put(`${path}?fieldValidation=Strict`, { ...now, spec: { ...now.spec, values } });
 }

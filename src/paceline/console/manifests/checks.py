@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 from paceline.apimachinery.meta import name_of
 from paceline.apimachinery.name_validation import label_problem
 from paceline.client.interface import CLAIMS, Select
-from paceline.console.manifests import examples, templates
+from paceline.console.manifests import app_changes, examples, templates
 from paceline.console.manifests.manifest_checks import check
 from paceline.console.manifests.object_checks import Claims
 from paceline.console.people import Person, person_of
@@ -42,4 +42,5 @@ ROUTES: tuple[BaseRoute, ...] = (
     Route("/api/check", _check, methods=["POST"]),
     *examples.ROUTES,
     *templates.ROUTES,
+    *app_changes.ROUTES,
 )

@@ -22,11 +22,13 @@ from paceline.kinds import registry
 from paceline.kinds.apps.expand import expand_app, job_manifest
 from paceline.kinds.apps.templates.registry import TEMPLATES, find, rows_of
 from paceline.kinds.apps.templates.types import Rendered, Template
-from paceline.kinds.apps.templates.values import merged
 from paceline.kinds.apps.training_app import KIND, PLURAL
 from paceline.kinds.kind_types import OWN_API_VERSION, OWN_GROUP, SERVICE_API_VERSION, VERSION
 from paceline.kinds.schema import spec_schema
-from paceline.presentation.apps.changed_values import changed_values
+from paceline.presentation.apps.app_change import app_change, changed_app_values
+from paceline.presentation.apps.app_summary import status_of
+from paceline.presentation.apps.changed_values import Differences
+from paceline.presentation.consequences import consequences_of_change
 
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural=PLURAL)
 # Kinds of Kubernetes itself that have a form.
@@ -63,28 +65,33 @@ async def _render(request: Request) -> Response:
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"template": {"name": template.name, "version": template.version}, "values": values},
     }
-    current = await _current(request, namespace, name)
-    return json_response(rendered(app, template, current))
+    return json_response(rendered(app, await _current(request, namespace, name)))
 
 
-def rendered(app: Object, template: Template, current: Object | None) -> Object:
-    """Return the objects of an application's next revision and the changed values; or its faults."""
-    status, old = (current or {}).get("status") or {}, ((current or {}).get("spec") or {}).get("values") or {}
-    revision = int(status.get("revision") or 0) + 1
+def rendered(app: Object, current: Object | None, record: Object | None = None) -> Object:
+    """Return the objects of an application's next revision and what it changes; or its faults.
+
+    The record's spec is that of the current revision, if there is one.
+    """
+    revision = status_of(current).revision + 1 if current else 1
     result: Object = {"app": app, "revision": revision, "isNew": current is None, "objects": [], "faults": []}
-    values = app["spec"]["values"]
-    if current is not None:
-        older, newer = merged(template.defaults(), old), merged(template.defaults(), values)
-        differences = changed_values(older, newer)
-        result["changes"] = [{"path": path, "old": pair[0], "new": pair[1]} for path, pair in differences.items()]
-    if faults := _faults(app):
+    if faults := faults_of(app):
         result["faults"] = [_fault(fault) for fault in faults]
-        return result
+        return result | ({"changes": _listed(changed_app_values(current, app))} if current else {})
     result["objects"] = list(_objects(app, expand_app(app, revision), revision))
+    if current is not None:
+        change = app_change(current, app, record)
+        result["changes"], result["jobChanges"] = _listed(change.values), _listed(change.job)
+        result["consequences"] = [consequence.to_wire() for consequence in consequences_of_change(change)]
     return result
 
 
-def _faults(app: Object) -> tuple[Fault, ...]:
+def _listed(differences: Differences) -> list[Object]:
+    return [{"path": path, "old": old, "new": new} for path, (old, new) in differences.items()]
+
+
+def faults_of(app: Object) -> tuple[Fault, ...]:
+    """Return the faults of an application, also if its template does not exist."""
     try:
         return registry.app_faults(app)
     except Invalid as error:

@@ -11,15 +11,12 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, is_deleting, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.errors import Invalid
-from paceline.kinds.apps.templates.registry import find
-from paceline.kinds.apps.templates.values import merged
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppStatus
 from paceline.presentation.actions import APP_ACTIONS, Choices, plan_action, refusal_of
 from paceline.presentation.apps.app_parts import AppObjects, board_logs, containers_in, routes_of, services_of
 from paceline.presentation.apps.app_summary import record_status_of, status_of
-from paceline.presentation.apps.changed_values import changed_specs
+from paceline.presentation.apps.changed_values import changed_specs, effective_values
 from paceline.presentation.events import event_row, in_order
 from paceline.presentation.job_page import MAX_EVENTS, job_page
 
@@ -126,12 +123,8 @@ def _revisions(objects: AppObjects, jobs: frozenset[str]) -> Iterator[dict[str, 
 def _values(app: Object) -> dict[str, Any]:
     """Return the values as they are written, and as they hold together with the template's defaults."""
     spec = app.get("spec") or {}
-    written, template = spec.get("values") or {}, str((spec.get("template") or {}).get("name") or "")
-    try:
-        defaults = find(template).defaults() if template else {}
-    except Invalid:
-        defaults = {}
-    return {"written": written, "effective": merged(defaults, written), "defaults": defaults}
+    defaults = effective_values({"template": spec.get("template")})
+    return {"written": spec.get("values") or {}, "effective": effective_values(spec), "defaults": defaults}
 
 
 def _events(objects: AppObjects, page: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:

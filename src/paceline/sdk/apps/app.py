@@ -11,7 +11,8 @@ from paceline.errors import Conflict, NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppStatus, RecordStatus
 from paceline.model.interactive import page_path
-from paceline.presentation.actions import ActionPlan, asked_by, delete_object, rerun_app, resume_app, stop_app
+from paceline.presentation.actions import ActionPlan, delete_object, rerun_app, resume_app, stop_app
+from paceline.presentation.apps.app_change import noted
 from paceline.presentation.apps.app_summary import status_of
 from paceline.sdk import actions
 from paceline.sdk.discovery import SERVICE_GROUP, ResourceKind
@@ -87,9 +88,10 @@ class AppRef:
 
         The controller updates the object, too: if only the status has changed meanwhile, retry with the same spec.
         """
+        caller = actions.caller_name(self.cluster)
         for _ in range(CHANGE_TRIES):
             try:
-                return self.cluster.replace(APPS, app)
+                return self.cluster.replace(APPS, noted(app, caller))
             except Conflict:
                 now = self.read()
                 if now["metadata"].get("generation") != app["metadata"].get("generation"):
@@ -108,8 +110,7 @@ class AppRef:
     def rerun(self) -> int:
         """Run the same spec again as the next revision and return its number."""
         app = self.read()
-        plan = asked_by(rerun_app(app), actions.caller_name(self.cluster))
-        self.change(merge(app, plan.body))
+        self.change(merge(app, rerun_app(app).body))
         return status_of(app).revision + 1
 
     def delete(self) -> None:

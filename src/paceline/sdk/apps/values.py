@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_documents
-from paceline.errors import AlreadyExists, BadRequest, Invalid
+from paceline.errors import BadRequest, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
 from paceline.kinds.apps.templates.types import Rendered, Template
@@ -97,13 +97,3 @@ def parts_of(app: Object) -> tuple[Object, Rendered]:
     """Return the job of an application's first revision, and its other resources."""
     parts = expand.expand_app(app, 1)
     return expand.job_manifest(app, parts, revision=1), parts
-
-
-def reject_unchanged(current: Object, updated: Object, revision: int) -> None:
-    """Raise AlreadyExists if an update changes nothing."""
-    if expand.digest_of(current) == expand.digest_of(updated):
-        name = current["metadata"]["name"]
-        raise AlreadyExists(
-            f"nothing to change: revision {revision} of {name} already has these values; "
-            f"to run it again: paceline rerun {name}"
-        )

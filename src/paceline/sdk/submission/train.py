@@ -14,9 +14,10 @@ from paceline.kinds.apps.expand import stem_of_app
 from paceline.kinds.apps.templates.model_training import TEMPLATE
 from paceline.kinds.apps.templates.values import merged
 from paceline.model.well_known_labels import APP
+from paceline.presentation.apps.app_change import reject_unchanged
 from paceline.presentation.apps.app_summary import status_of
 from paceline.sdk.apps.app import APPS, KIND
-from paceline.sdk.apps.values import check, reject_unchanged, render
+from paceline.sdk.apps.values import check, render
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.source_archive import Packed, pack
@@ -162,10 +163,9 @@ def revise(session: Session, plan: TrainingPlan) -> int:
         raise NotFound(f"there is no application named {plan.name!r}")
     current = ref.read()
     updated = {**current, "spec": {**current["spec"], **plan.app()["spec"]}}
-    number = status_of(current).revision
-    reject_unchanged(current, updated, number)
+    reject_unchanged(current, updated)
     _adopt(session, plan, ref.change(updated))
-    return number + 1
+    return status_of(current).revision + 1
 
 
 def _adopt(session: Session, plan: TrainingPlan, app: Object) -> None:

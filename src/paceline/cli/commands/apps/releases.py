@@ -13,10 +13,11 @@ from paceline.cli.output.console import out, print_hint, print_warning
 from paceline.cli.sessions import open_session, open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
+from paceline.presentation.apps.app_change import app_change, reject_unchanged, rolled_back
 from paceline.presentation.apps.app_summary import status_of
-from paceline.presentation.apps.changed_values import changed_values
+from paceline.presentation.apps.changed_values import Differences
 from paceline.sdk.apps.app import APPS, AppRef, ref_of
-from paceline.sdk.apps.values import ValueOverrides, check, reject_unchanged, render
+from paceline.sdk.apps.values import ValueOverrides, check, render
 
 Command = Callable[..., Any]
 
@@ -71,7 +72,8 @@ def upgrade(*, cluster: ClusterOptions, name: str, template: str, overrides: Val
     r"""Change the values of an application and run its next revision.
 
     Values that you do not set keep their current value. The previous revision is stopped first; its logs, results and
-    record are kept. An upgrade that changes nothing is rejected.
+    record are kept. An upgrade that changes nothing is rejected. With --dry-run, the changed fields of the job are
+    printed, too.
 
     \b
     Examples:
@@ -94,7 +96,7 @@ def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_ru
     r"""Run an earlier revision of an application again.
 
     Without REVISION, the one before the current revision is used. The current revision is stopped first; its logs,
-    results and record are kept.
+    results and record are kept. With --dry-run, the changed fields of the job are printed, too.
 
     \b
     Examples:
@@ -105,32 +107,35 @@ def rollback(*, cluster: ClusterOptions, name: str, revision: int | None, dry_ru
         ref = app_named(session, name)
         current = ref.read()
         record = ref.revision(revision or status_of(current).revision - 1).record["spec"]
-        updated = {**current, "spec": {**current["spec"], **recorded_spec(record)}}
-        change(ref, current, updated, is_dry_run=dry_run)
-
-
-def recorded_spec(record: Object) -> Object:
-    """Return the part of an application's spec that a record of one of its revisions holds."""
-    if record.get("values") is None:
-        return {"job": {"kind": record["job"]["kind"], "spec": record["job"]["spec"]}}
-    template, _, version = str(record["template"]).rpartition("-")
-    return {"template": {"name": template, "version": version}, "values": record["values"]}
+        change(ref, current, rolled_back(current, record), is_dry_run=dry_run)
 
 
 def change(ref: AppRef, current: Object, updated: Object, *, is_dry_run: bool) -> None:
-    """Print the changed values and, unless it is a dry run, update the application to its next revision."""
-    number, name = status_of(current).revision, ref.name
-    reject_unchanged(current, updated, number)
+    """Print what changes and, unless it is a dry run, update the application to its next revision."""
+    reject_unchanged(current, updated)
     check(updated)
-    differences = changed_values(current["spec"].get("values") or {}, updated["spec"].get("values") or {})
-    out().lines(f"{where}: {text(old)} → {text(new)}" for where, (old, new) in differences.items())
+    plan = app_change(current, updated, current_record(ref, current) if is_dry_run else None)
+    print_differences(plan.values)
+    if is_dry_run or not plan.values:
+        print_differences(plan.job, prefix="job.")
     if is_dry_run:
         return
     ref.change(updated)
-    out().line(f"{ref} upgraded to revision {number + 1}")
-    if updated["spec"].get("suspend"):
-        print_warning(f"{name} is stopped; to run the new revision: paceline resume {name}")
-    print_hint(f"to follow it: paceline logs -f {name}; to compare revisions: paceline app history {name}")
+    out().line(f"{ref} upgraded to revision {plan.revision}")
+    if plan.is_suspended:
+        print_warning(f"{ref.name} is stopped; to run the new revision: paceline resume {ref.name}")
+    print_hint(f"to follow it: paceline logs -f {ref.name}; to compare revisions: paceline app history {ref.name}")
+
+
+def current_record(ref: AppRef, app: Object) -> Object | None:
+    """Return the spec of the record of the current revision; None if it is not recorded yet."""
+    number = status_of(app).revision
+    return next((revision.record["spec"] for revision in ref.revisions() if revision.number == number), None)
+
+
+def print_differences(differences: Differences, prefix: str = "") -> None:
+    """Print a line for each difference: its path, the old and the new value."""
+    out().lines(f"{prefix}{where}: {text(old)} → {text(new)}" for where, (old, new) in differences.items())
 
 
 def changed(current: Object, overrides: ValueOverrides, *, template: str, is_reset: bool) -> Object:
