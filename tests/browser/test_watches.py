@@ -8,8 +8,9 @@ from playwright.sync_api import expect
 from tests.browser.jobs import FAIL, job, submit, wait_for_end
 
 KIND = "PyTorchTrainingJob"
-# Waits for a file that the test creates, so that the test decides when the job ends.
-GATED = "import os, time\nwhile not os.path.exists({gate!r}): time.sleep(0.1)\n" + FAIL
+# Waits for a file that the test creates in the pod, so that the test decides when the job ends.
+GATE = "/tmp/gate"
+GATED = f"import os, time\nwhile not os.path.exists({GATE!r}): time.sleep(0.1)\n{FAIL}"
 # A browser that notes what it would show, and whether it was asked for its permission.
 RECORDER = """
   window.shown = []; window.asked = 0;
@@ -27,21 +28,24 @@ RECORDER = """
 class Gate:
     """A job that runs until the test opens its gate, and then fails."""
 
-    def __init__(self, cluster, name, folder):
-        self.cluster, self.name, self.path = cluster, name, folder / f"{name}.gate"
-        submit(cluster, job(name, GATED.format(gate=str(self.path))))
+    def __init__(self, cluster, name):
+        self.cluster, self.name, self.is_open = cluster, name, False
+        submit(cluster, job(name, GATED))
 
     def open(self):
-        self.path.touch()
+        ran = self.cluster.paceline("exec", self.name, "--", "touch", GATE)
+        assert ran.code == 0, ran.err
+        self.is_open = True
         wait_for_end(self.cluster, self.name)
 
 
 @pytest.fixture
-def gate(cluster, request, tmp_path):
+def gate(cluster, request):
     name = re.sub(r"[\W_]+", "-", request.node.name.removeprefix("test_"))[:40].strip("-")
-    running = Gate(cluster, name, tmp_path)
+    running = Gate(cluster, name)
     yield running
-    running.open()
+    if not running.is_open:
+        cluster.paceline("delete", name, "--yes")
 
 
 def open_job(site, name):
