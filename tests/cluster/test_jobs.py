@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.lab import Lab
-from tests.cluster.manifests import generic, job, pytorch, replica, tensorflow, xgboost
+from tests.cluster.manifests import claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
 
 SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
 TENSORFLOW_PEERS = """
@@ -50,18 +50,6 @@ SPREAD = {
         }
     ]
 }
-
-
-def on_claim(claim: str) -> dict[str, Any]:
-    return {
-        "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
-        "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}],
-    }
-
-
-def claim(name: str) -> dict[str, Any]:
-    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
 def spread_pytorch(name: str) -> dict[str, Any]:

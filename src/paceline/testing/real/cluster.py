@@ -1,8 +1,8 @@
 """A real Kubernetes on this machine, with one node or with two: what pods do there is what ours must do.
 
 In     the programs of `tools/setup node`, root, and Debian's containerd.
-Out    a running cluster: API server, controllers, scheduler, kubelets, CoreDNS. With one node there is a metrics server;
-       with two there are kube-proxy, a network namespace for each node, and a storage class that makes folders.
+Out    a running cluster: API server, controllers, scheduler, kubelets, CoreDNS. With one node it has a metrics server;
+       with two it has kube-proxy, a network namespace for each node, and a storage class that makes folders.
 Never  leaves anything behind when the block ends.
 """
 
@@ -28,6 +28,7 @@ from paceline.testing.real.node_programs import (
     NodeSite,
     cgroups,
     containerd,
+    end_containers,
     forget_pods,
     kube_proxy,
     kubelet,
@@ -58,7 +59,7 @@ _HEADERS = ("allowed-names", "extra-headers-prefix", "group-headers", "username-
 _APISERVER_FLAGS = ("--kubelet-preferred-address-types=InternalIP", "--enable-aggregator-routing=true")
 # A lost node is noticed within seconds, so that tests need not wait for minutes.
 _TOLERATION_SECONDS = 15
-_GRACE_SECONDS = 12
+_GRACE_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,14 @@ class RealCluster:
         finally:
             kubelet_process.send_signal(signal.SIGCONT)
             system("ip", "link", "set", _cable(name), "up")
+
+    @contextmanager
+    def powered_off(self, name: str) -> Iterator[None]:
+        """Cut a node off and kill all that runs on it; its kubelet is back after the block."""
+        (site,) = (site for site in self.sites if site.name == name)
+        with self.cut_off(name):
+            end_containers(site)
+            yield
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def containerd(site: NodeSite) -> Iterator[None]:
         try:
             yield
         finally:
-            _end_containers(f"{site.home}/", (site.cgroup,))
+            end_containers(site)
 
 
 def _network(site: NodeSite) -> dict[str, Any]:
@@ -201,6 +201,11 @@ def forget_pods(home: Path, existing: frozenset[Path]) -> None:
     for link in _LOG_LINKS.glob("*.log"):
         if link.is_symlink() and str(link.readlink()).startswith(str(home)):
             link.unlink()
+
+
+def end_containers(site: NodeSite) -> None:
+    """Kill every container of a node, as a loss of power would."""
+    _end_containers(f"{site.home}/", (site.cgroup,))
 
 
 def remove_leftovers(parent: Path, prefix: str, groups: tuple[str, ...]) -> None:
