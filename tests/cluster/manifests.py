@@ -6,6 +6,15 @@ from tests.cluster.lab import IMAGE
 
 RESOURCES = {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
+# What the strictest level of Pod Security wants of a container.
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
 
 def template(program: str, *, name: str = "main", **pod: Any) -> dict[str, Any]:
     """Return the template of a pod that runs a Python program."""

@@ -7,9 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,11 @@ import yaml
 
 from paceline.sdk.submission.source_archive import pack
 from paceline.testing.embedded import wait_until
-from paceline.testing.real.cluster import REGISTRY, RealCluster, real_cluster
+from paceline.testing.git_server import git_server
+from paceline.testing.real.cluster import JOINED, REGISTRY, RealCluster, real_cluster
 from paceline.testing.real.registry import real_registry
+from tests.cluster.manifests import RESTRICTED, generic
+from tests.e2e.node.test_images import wheel
 from tests.kubes import assets_or_skip
 
 ROOT = Path(__file__).parents[2]
@@ -200,6 +206,51 @@ def test_the_installed_controllers_run_a_job_with_the_image_they_have(installed:
     wait_until("the packed job ends", lambda: phase(installed, "packed") in ("Succeeded", "Failed"), seconds=300)
     assert installed.node.run("logs", "-l", "tensorstack.dev/owner-name=packed", "-c", "main") == "unpacked"
     installed.node.run("delete", "genericjob", "packed")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[str]:
+    """A repository whose code needs a package of an index; both are on the machine that the nodes are on."""
+    wheel(tmp_path / "tinything", "tinything", "def say():\n    print('tiny and well')\n")
+    pages = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer((JOINED, 0), pages) as index, git_server(tmp_path / "git", host=JOINED) as server:
+        thread = threading.Thread(target=index.serve_forever)
+        thread.start()
+        requirements = f"--index-url http://{JOINED}:{index.server_address[1]}/\ntinything==1.0\n"
+        train = "import tinything\ntinything.say()\n"
+        server.commit("code", {"train.py": train, "requirements.txt": requirements}, tag="v1")
+        try:
+            yield server.url("code")
+        finally:
+            index.shutdown()
+            thread.join()
+
+
+def test_code_and_packages_come_to_pods_of_a_restricted_namespace_with_a_quota(
+    installed: Place, repository: str
+) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    hard = {f"{part}.{name}": "64Gi" for part in ("requests", "limits") for name in ("cpu", "memory")}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all", "namespace": "strict"}}
+    installed.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "strict", "labels": labels}},
+        {**quota, "spec": {"hard": hard}},
+    )
+    container = {"image": IMAGE, "command": ["python", "train.py"], "securityContext": RESTRICTED}
+    source = {"git": {"url": repository, "revision": "v1"}}
+    fed = generic("fed", "", pod={"container": container}, source=source)
+    fed["metadata"]["namespace"] = "strict"
+    installed.apply(fed)
+
+    def ended() -> dict[str, Any] | None:
+        status = installed.read("genericjob", "fed", "-n", "strict").get("status") or {}
+        return status if status.get("phase") in ("Succeeded", "Failed") else None
+
+    status = wait_until("the job ends", ended, seconds=300)
+
+    assert status["phase"] == "Succeeded", status
+    flags = ("-n", "strict", "-l", "tensorstack.dev/owner-name=fed", "-c", "main", "--tail=-1")
+    assert installed.node.run("logs", *flags).splitlines() == ["tiny and well"] * 2
 
 
 def holder(place: Place) -> str:

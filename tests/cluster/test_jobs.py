@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.lab import Lab
-from tests.cluster.manifests import claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
+from tests.cluster.manifests import RESTRICTED, claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
 
 SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
 TENSORFLOW_PEERS = """
@@ -40,6 +40,16 @@ if os.path.exists(path):
 open(path, "w").close()
 sys.exit(137)
 """
+# The claim is there three times: the kubelet would wait for ever if that were three volumes.
+ONE_CLAIM = """
+open("/shared/given", "w").write("42")
+assert open("/input/given").read() == "42"
+open("/output/result", "w").write("42")
+try:
+    open("/input/given", "w")
+except OSError as error:
+    print("the input is", error.strerror)
+"""
 SPREAD = {
     "topologySpreadConstraints": [
         {
@@ -69,6 +79,14 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
     "old-tensorflow": tensorflow("old-tensorflow", TENSORFLOW_MEETING, kind="TensorFlowJob"),
     "xgboost": xgboost("xgboost", TRACKER),
     "tried-again": pytorch("tried-again", ONCE_FAILING, replicas=1, pod=on_claim("shared")),
+    "one-claim": generic(
+        "one-claim",
+        ONE_CLAIM,
+        replicas=1,
+        pod=on_claim("shared"),
+        input={"claim": "shared"},
+        output={"claim": "shared"},
+    ),
     "non-root": generic(
         "non-root",
         "import os; assert os.getuid() == 1000",
@@ -126,6 +144,12 @@ def test_a_replica_that_was_killed_is_tried_again(busy: Lab) -> None:
 
     (task,) = done["status"]["tasks"]
     assert len(busy.pods("tried-again")) == 2, task
+
+
+def test_a_claim_is_input_output_and_a_volume_of_the_author_at_once(busy: Lab) -> None:
+    busy.await_phase("GenericJob", "one-claim", "Succeeded")
+
+    assert "the input is Read-only file system" in busy.logs("one-claim")
 
 
 def test_a_job_is_paused_and_resumed(lab: Lab) -> None:
@@ -209,14 +233,7 @@ def test_a_namespace_with_restricted_pods_takes_a_job_that_keeps_its_rules(lab: 
     namespace = "strict"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
-    security = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "runAsUser": 1000,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": security}}), namespace=namespace)
+    lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": RESTRICTED}}), namespace=namespace)
     lab.apply(pytorch("refused", SUM), namespace=namespace)
 
     lab.await_phase("PyTorchTrainingJob", "strict", "Succeeded", namespace)
