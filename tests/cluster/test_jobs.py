@@ -1,12 +1,13 @@
 """Every job is created at once, as on a busy cluster; each test then follows one of them to its end."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.lab import Lab
+from tests.cluster.lab import IMAGE, Lab
 from tests.cluster.manifests import RESTRICTED, claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
 
 SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
@@ -212,6 +213,32 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
     manifest, words = UNSATISFIED[name]
 
     waiting.await_reason(manifest["kind"], name, *words)
+
+
+@pytest.mark.parametrize("level", ["privileged", "restricted"])
+def test_a_tensorboard_is_opened_at_its_url(lab: Lab, level: str) -> None:
+    """Where only confined pods are admitted, it is one of them."""
+    if not os.environ.get("PACELINE_TENSORBOARD"):
+        pytest.skip("there is no TensorBoard: PACELINE_TENSORBOARD is the folder that `tools/setup tensorboard` prints")
+    namespace = f"boards-{level}"
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    lab.apply(claim("curves"), namespace=namespace)
+    lab.apply(
+        {
+            "apiVersion": "tensorstack.dev/v1beta1",
+            "kind": "TensorBoard",
+            "metadata": {"name": "curves"},
+            "spec": {"image": IMAGE, "logDir": {"pvc": [{"name": "curves", "subPath": ["./log"]}]}},
+        },
+        namespace=namespace,
+    )
+
+    lab.await_phase("TensorBoard", "curves", "Running", namespace)
+
+    url = lab.get("TensorBoard", "curves", namespace)["status"]["url"]
+    code, page = lab.cluster.kube.get(url)
+    assert (code, b"TensorBoard" in page) == (200, True), (url, page[:500])
 
 
 def test_a_full_quota_is_named(lab: Lab) -> None:
