@@ -182,15 +182,12 @@ def ready(place: Place) -> int:
     return int(status.get("readyReplicas") or 0) if is_current else 0
 
 
-def restarts(place: Place) -> int:
-    pods = place.read("pods", *HOME, "-l", "app.kubernetes.io/component=controller")["items"]
-    return sum(state["restartCount"] for pod in pods for state in pod["status"].get("containerStatuses", ()))
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def installed(place: Place) -> Place:
-    """The same cluster with both controllers ready."""
+    """The same cluster with both controllers ready; one test uninstalls them."""
     begun = time.monotonic()
+    if "paceline" in place.helm("list", "--short", *HOME).split():
+        return place
     place.helm("install", "paceline", CHART, "--create-namespace", *OPTIONS)
     wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=300)
     sys.stdout.write(f"ready {time.monotonic() - begun:.1f} s after helm install\n")
@@ -200,7 +197,6 @@ def installed(place: Place) -> Place:
 def test_the_installed_controllers_run_a_job_with_the_image_they_have(installed: Place, tmp_path: Path) -> None:
     pods = installed.read("pods", "-l", "app.kubernetes.io/component=controller", *HOME)["items"]
     assert [item["spec"]["securityContext"]["runAsUser"] for item in pods] == [65532] * 2
-    assert restarts(installed) == 0
 
     installed.apply(*packed_job(tmp_path))
     wait_until("the packed job ends", lambda: phase(installed, "packed") in ("Succeeded", "Failed"), seconds=300)
@@ -312,3 +308,4 @@ def test_it_is_upgraded_under_running_jobs_and_uninstalled(installed: Place) -> 
     wait_until("the controllers are gone", lambda: not installed.read("pods", *HOME)["items"], seconds=120)
     assert len(installed.read("genericjobs")["items"]) == JOBS - 1
     assert running_pods(installed) == remaining
+    installed.node.run("delete", "genericjobs", "--all")
