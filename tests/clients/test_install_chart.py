@@ -44,6 +44,7 @@ console: {enabled: false}
 networkPolicy: false
 controller: {podDisruptionBudget: false}
 """,
+    "a webhook": "webhook: {bindAddress: '0.0.0.0:9443'}",
     "a monitor": "metrics: {serviceMonitor: true, labels: {release: prometheus}}",
     "another image for the pods of jobs": "podtools: {image: 'x/y:1', pullPolicy: Always, pullSecrets: [a, b]}",
     "placement": """

@@ -6,6 +6,7 @@ Never  looks into the controller.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -117,8 +118,9 @@ def controller(cluster: RealCluster, kubeconfig: Path) -> Iterator[None]:
 
 
 def load_python(cluster: RealCluster) -> None:
-    """Bring an image to every node in which Python runs."""
+    """Bring an image to every node in which Python runs, and TensorBoard if this machine has it."""
     archive = cluster.home / "python.tar"
-    write_python_archive(archive, (f"docker.io/library/{IMAGE}",))
+    environment = os.environ.get("PACELINE_TENSORBOARD", "")
+    write_python_archive(archive, (f"docker.io/library/{IMAGE}",), Path(environment) if environment else None)
     cluster.load(archive)
     archive.unlink()

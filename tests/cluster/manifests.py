@@ -6,6 +6,15 @@ from tests.cluster.lab import IMAGE
 
 RESOURCES = {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}}
 
+# What the strictest level of Pod Security wants of a container.
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
 
 def template(program: str, *, name: str = "main", **pod: Any) -> dict[str, Any]:
     """Return the template of a pod that runs a Python program."""
@@ -54,3 +63,16 @@ def tensorflow(name: str, program: str, *, kind: str = "TensorFlowTrainingJob", 
 def xgboost(name: str, program: str) -> dict[str, Any]:
     specs = [replica(program, "master", 1, container_name="xgboost"), replica(program, container_name="xgboost")]
     return job("XGBoostTrainingJob", name, replicaSpecs=specs)
+
+
+def on_claim(claim: str) -> dict[str, Any]:
+    """Return the parts of a pod that mount a claim at /shared."""
+    return {
+        "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+        "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}],
+    }
+
+
+def claim(name: str) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}

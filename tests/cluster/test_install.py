@@ -1,13 +1,18 @@
 """The image and the chart on a real cluster: built, pulled, installed, upgraded under running jobs, uninstalled."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +21,11 @@ import yaml
 
 from paceline.sdk.submission.source_archive import pack
 from paceline.testing.embedded import wait_until
-from paceline.testing.real.cluster import REGISTRY, RealCluster, real_cluster
+from paceline.testing.git_server import git_server
+from paceline.testing.real.cluster import JOINED, REGISTRY, RealCluster, real_cluster
 from paceline.testing.real.registry import real_registry
+from tests.cluster.manifests import RESTRICTED, generic
+from tests.e2e.node.test_images import wheel
 from tests.kubes import assets_or_skip
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +35,10 @@ pytestmark = pytest.mark.timeout(1200)
 IMAGE = f"{REGISTRY}/paceline:test"
 MOST_BYTES = 150_000_000
 JOBS = 50
+# Jobs that are under way when a controller goes.
+BUSY_JOBS = 6
 HOME = ("--namespace", "paceline-system")
+OPTIONS = (*HOME, "--set", f"image={IMAGE},webhook.bindAddress=0.0.0.0:9443")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,9 @@ class Place:
 
     def read(self, *args: str) -> Any:
         return json.loads(self.node.run("get", *args, "-o", "json"))
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        self.node.run("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
 
 def build(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -162,41 +176,136 @@ def running_pods(place: Place) -> dict[str, tuple[str, int]]:
 
 
 def ready(place: Place) -> int:
+    """Return how many controllers of the present version are ready."""
     status = place.read("deployment", "paceline-controller", *HOME)["status"]
-    pods = place.read("pods", *HOME, "-l", "app.kubernetes.io/component=controller")["items"]
-    restarts = sum(state["restartCount"] for pod in pods for state in pod["status"].get("containerStatuses", ()))
-    is_current = status.get("updatedReplicas") == status.get("replicas") == 2 and not restarts
+    is_current = status.get("updatedReplicas") == status.get("replicas") == 2
     return int(status.get("readyReplicas") or 0) if is_current else 0
 
 
-def test_it_is_installed_upgraded_under_running_jobs_and_uninstalled(place: Place, tmp_path: Path) -> None:
-    options = (*HOME, "--set", f"image={IMAGE},webhook.bindAddress=0.0.0.0:9443")
+@pytest.fixture
+def installed(place: Place) -> Place:
+    """The same cluster with both controllers ready; one test uninstalls them."""
     begun = time.monotonic()
-    place.helm("install", "paceline", CHART, "--create-namespace", *options)
+    if "paceline" in place.helm("list", "--short", *HOME).split():
+        return place
+    place.helm("install", "paceline", CHART, "--create-namespace", *OPTIONS)
     wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=300)
     sys.stdout.write(f"ready {time.monotonic() - begun:.1f} s after helm install\n")
-    pods = place.read("pods", "-l", "app.kubernetes.io/component=controller", *HOME)["items"]
+    return place
+
+
+def test_the_installed_controllers_run_a_job_with_the_image_they_have(installed: Place, tmp_path: Path) -> None:
+    pods = installed.read("pods", "-l", "app.kubernetes.io/component=controller", *HOME)["items"]
     assert [item["spec"]["securityContext"]["runAsUser"] for item in pods] == [65532] * 2
 
-    code = tmp_path / "code"
-    code.mkdir()
-    place.node.run("apply", "-f", "-", stdin=yaml.safe_dump_all(packed_job(code)))
-    wait_until("the packed job ends", lambda: phase(place, "packed") in ("Succeeded", "Failed"), seconds=300)
-    assert place.node.run("logs", "-l", "tensorstack.dev/owner-name=packed", "-c", "main") == "unpacked"
-    place.node.run("delete", "genericjob", "packed")
+    installed.apply(*packed_job(tmp_path))
+    wait_until("the packed job ends", lambda: phase(installed, "packed") in ("Succeeded", "Failed"), seconds=300)
+    assert installed.node.run("logs", "-l", "tensorstack.dev/owner-name=packed", "-c", "main") == "unpacked"
+    installed.node.run("delete", "genericjob", "packed")
 
-    manifests = yaml.safe_dump_all(job(index) for index in range(JOBS))
-    place.node.run("apply", "-f", "-", stdin=manifests)
-    wait_until("all jobs run", lambda: len(running_pods(place)) == JOBS, seconds=600)
-    before = running_pods(place)
 
-    place.helm("upgrade", "paceline", CHART, *options, "--set", "controller.priorityClassName=system-cluster-critical")
-    wait_until("the new controllers are ready", lambda: ready(place) == 2, seconds=300)
-    place.node.run("delete", "genericjob", "job-0")
-    wait_until("they work", lambda: len(running_pods(place)) == JOBS - 1, seconds=120)
-    assert running_pods(place) == {name: pod for name, pod in before.items() if not name.startswith("job-0-")}
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[str]:
+    """A repository whose code needs a package of an index; both are on the machine that the nodes are on."""
+    wheel(tmp_path / "tinything", "tinything", "def say():\n    print('tiny and well')\n")
+    pages = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer((JOINED, 0), pages) as index, git_server(tmp_path / "git", host=JOINED) as server:
+        thread = threading.Thread(target=index.serve_forever)
+        thread.start()
+        requirements = f"--index-url http://{JOINED}:{index.server_address[1]}/\ntinything==1.0\n"
+        train = "import tinything\ntinything.say()\n"
+        server.commit("code", {"train.py": train, "requirements.txt": requirements}, tag="v1")
+        try:
+            yield server.url("code")
+        finally:
+            index.shutdown()
+            thread.join()
 
-    place.helm("uninstall", "paceline", *HOME)
-    wait_until("the controllers are gone", lambda: not place.read("pods", *HOME)["items"], seconds=120)
-    assert len(place.read("genericjobs")["items"]) == JOBS - 1
-    assert set(running_pods(place).values()) == {pod for name, pod in before.items() if not name.startswith("job-0-")}
+
+def test_code_and_packages_come_to_pods_of_a_restricted_namespace_with_a_quota(
+    installed: Place, repository: str
+) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    hard = {f"{part}.{name}": "64Gi" for part in ("requests", "limits") for name in ("cpu", "memory")}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all", "namespace": "strict"}}
+    installed.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "strict", "labels": labels}},
+        {**quota, "spec": {"hard": hard}},
+    )
+    container = {"image": IMAGE, "command": ["python", "train.py"], "securityContext": RESTRICTED}
+    source = {"git": {"url": repository, "revision": "v1"}}
+    fed = generic("fed", "", pod={"container": container}, source=source)
+    fed["metadata"]["namespace"] = "strict"
+    installed.apply(fed)
+
+    def ended() -> dict[str, Any] | None:
+        status = installed.read("genericjob", "fed", "-n", "strict").get("status") or {}
+        return status if status.get("phase") in ("Succeeded", "Failed") else None
+
+    status = wait_until("the job ends", ended, seconds=300)
+
+    assert status["phase"] == "Succeeded", status
+    flags = ("-n", "strict", "-l", "tensorstack.dev/owner-name=fed", "-c", "main", "--tail=-1")
+    assert installed.node.run("logs", *flags).splitlines() == ["tiny and well"] * 2
+
+
+def holder(place: Place) -> str:
+    """Return the pod of the controller that leads."""
+    lease = place.read("lease", "paceline-controller", *HOME)
+    return str(lease["spec"].get("holderIdentity") or "").rpartition("_")[0]
+
+
+def signal_container(place: Place, pod_name: str, number: signal.Signals) -> None:
+    """Send a signal to all processes of the container of a pod."""
+    (state,) = place.read("pod", pod_name, *HOME)["status"]["containerStatuses"]
+    container = state["containerID"].rpartition("/")[2]
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and container in (entry / "cgroup").read_text():
+                os.kill(int(entry.name), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_a_leader_that_is_gone_is_replaced_and_nothing_happens_twice(installed: Place, number: signal.Signals) -> None:
+    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
+    wait_until("somebody leads", lambda: holder(installed))
+    leader = holder(installed)
+    names = [f"{number.name.lower()}-{index}" for index in range(BUSY_JOBS)]
+    installed.apply(*({**job(0), "metadata": {"name": name}} for name in names))
+
+    signal_container(installed, leader, number)
+    begun = time.monotonic()
+    try:
+        wait_until("another one leads", lambda: holder(installed) not in ("", leader), seconds=120)
+        sys.stdout.write(f"{number.name}: another one leads after {time.monotonic() - begun:.1f} s\n")
+        wait_until("all jobs run", lambda: {phase(installed, name) for name in names} == {"Running"}, seconds=240)
+    finally:
+        signal_container(installed, leader, signal.SIGCONT)
+    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
+
+    for name in names:
+        (member,) = installed.read("pods", "-l", f"tensorstack.dev/owner-name={name}")["items"]
+        assert member["status"]["containerStatuses"][0]["restartCount"] == 0
+        assert installed.read("genericjob", name)["status"].get("attempt", 0) == 0
+    installed.node.run("delete", "genericjob", *names)
+
+
+def test_it_is_upgraded_under_running_jobs_and_uninstalled(installed: Place) -> None:
+    wait_until("no other pods run", lambda: not running_pods(installed), seconds=120)
+    installed.apply(*(job(index) for index in range(JOBS)))
+    wait_until("all jobs run", lambda: len(running_pods(installed)) == JOBS, seconds=600)
+    before = running_pods(installed)
+
+    changed = ("--set", "controller.priorityClassName=system-cluster-critical")
+    installed.helm("upgrade", "paceline", CHART, *OPTIONS, *changed)
+    wait_until("the new controllers are ready", lambda: ready(installed) == 2, seconds=300)
+    installed.node.run("delete", "genericjob", "job-0")
+    wait_until("they work", lambda: len(running_pods(installed)) == JOBS - 1, seconds=120)
+    remaining = {name: pod for name, pod in before.items() if not name.startswith("job-0-")}
+    assert running_pods(installed) == remaining
+
+    installed.helm("uninstall", "paceline", *HOME)
+    wait_until("the controllers are gone", lambda: not installed.read("pods", *HOME)["items"], seconds=120)
+    assert len(installed.read("genericjobs")["items"]) == JOBS - 1
+    assert running_pods(installed) == remaining
+    installed.node.run("delete", "genericjobs", "--all")

@@ -1,13 +1,14 @@
 """Every job is created at once, as on a busy cluster; each test then follows one of them to its end."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.lab import Lab
-from tests.cluster.manifests import generic, job, pytorch, replica, tensorflow, xgboost
+from tests.cluster.lab import IMAGE, Lab
+from tests.cluster.manifests import RESTRICTED, claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
 
 SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
 TENSORFLOW_PEERS = """
@@ -40,6 +41,16 @@ if os.path.exists(path):
 open(path, "w").close()
 sys.exit(137)
 """
+# The claim is there three times: the kubelet would wait for ever if that were three volumes.
+ONE_CLAIM = """
+open("/shared/given", "w").write("42")
+assert open("/input/given").read() == "42"
+open("/output/result", "w").write("42")
+try:
+    open("/input/given", "w")
+except OSError as error:
+    print("the input is", error.strerror)
+"""
 SPREAD = {
     "topologySpreadConstraints": [
         {
@@ -50,18 +61,6 @@ SPREAD = {
         }
     ]
 }
-
-
-def on_claim(claim: str) -> dict[str, Any]:
-    return {
-        "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
-        "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}],
-    }
-
-
-def claim(name: str) -> dict[str, Any]:
-    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
 def spread_pytorch(name: str) -> dict[str, Any]:
@@ -81,6 +80,14 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
     "old-tensorflow": tensorflow("old-tensorflow", TENSORFLOW_MEETING, kind="TensorFlowJob"),
     "xgboost": xgboost("xgboost", TRACKER),
     "tried-again": pytorch("tried-again", ONCE_FAILING, replicas=1, pod=on_claim("shared")),
+    "one-claim": generic(
+        "one-claim",
+        ONE_CLAIM,
+        replicas=1,
+        pod=on_claim("shared"),
+        input={"claim": "shared"},
+        output={"claim": "shared"},
+    ),
     "non-root": generic(
         "non-root",
         "import os; assert os.getuid() == 1000",
@@ -138,6 +145,12 @@ def test_a_replica_that_was_killed_is_tried_again(busy: Lab) -> None:
 
     (task,) = done["status"]["tasks"]
     assert len(busy.pods("tried-again")) == 2, task
+
+
+def test_a_claim_is_input_output_and_a_volume_of_the_author_at_once(busy: Lab) -> None:
+    busy.await_phase("GenericJob", "one-claim", "Succeeded")
+
+    assert "the input is Read-only file system" in busy.logs("one-claim")
 
 
 def test_a_job_is_paused_and_resumed(lab: Lab) -> None:
@@ -202,6 +215,28 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
     waiting.await_reason(manifest["kind"], name, *words)
 
 
+@pytest.mark.parametrize("level", ["privileged", "restricted"])
+def test_a_tensorboard_becomes_ready_where_only_confined_pods_are_admitted_too(lab: Lab, level: str) -> None:
+    """Ready means that its page answers the kubelet."""
+    if not os.environ.get("PACELINE_TENSORBOARD"):
+        pytest.skip("there is no TensorBoard: PACELINE_TENSORBOARD is the folder that `tools/setup tensorboard` prints")
+    namespace = f"boards-{level}"
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    lab.apply(claim("curves"), namespace=namespace)
+    lab.apply(
+        {
+            "apiVersion": "tensorstack.dev/v1beta1",
+            "kind": "TensorBoard",
+            "metadata": {"name": "curves"},
+            "spec": {"image": IMAGE, "logDir": {"pvc": [{"name": "curves", "subPath": ["./log"]}]}},
+        },
+        namespace=namespace,
+    )
+
+    lab.await_phase("TensorBoard", "curves", "Running", namespace)
+
+
 def test_a_full_quota_is_named(lab: Lab) -> None:
     namespace = "tight"
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -221,14 +256,7 @@ def test_a_namespace_with_restricted_pods_takes_a_job_that_keeps_its_rules(lab: 
     namespace = "strict"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
-    security = {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "runAsUser": 1000,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": security}}), namespace=namespace)
+    lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": RESTRICTED}}), namespace=namespace)
     lab.apply(pytorch("refused", SUM), namespace=namespace)
 
     lab.await_phase("PyTorchTrainingJob", "strict", "Succeeded", namespace)

@@ -1,64 +1,159 @@
-"""A node that dies, and one that is drained: the job goes on elsewhere, and its restarts are not charged."""
+"""Nodes that die, are drained, tainted and deleted: jobs go on elsewhere, and no restart is counted.
+
+Every try of a rank holds a lock on the claim of its job, so that two live tries of one rank would be found.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paceline.testing.embedded import wait_until
 from tests.cluster.lab import WAIT_SECONDS, Lab
-from tests.cluster.manifests import pytorch
+from tests.cluster.manifests import claim, on_claim, pytorch
 
 pytestmark = pytest.mark.timeout(900)
 
-WAITING = "import time; time.sleep(3600)"
+KIND = "PyTorchTrainingJob"
+# A rank that finds its lock taken says so in the claim, where the test looks.
+LOCKED = """
+import fcntl, os, time
+rank = os.environ["RANK"]
+lock = open(f"/shared/rank-{rank}", "a+")
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    open(f"/shared/double-{rank}", "w").close()
+print("rank", rank, "holds its lock")
+time.sleep(3600)
+"""
+HOLDING = {"paceline.dev/node-lost": "Wait"}
 
 
-def start_on(lab: Lab, name: str, node: str) -> str:
-    """Run a job of one replica, at first on a certain node, and return the name of its pod."""
-    prefers = {"weight": 100, "preference": {"matchExpressions": [on_node(node)]}}
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [prefers]}}
-    lab.apply(pytorch(name, WAITING, replicas=1, pod={"affinity": affinity}))
-    lab.await_phase("PyTorchTrainingJob", name, "Running")
+def preferring(node: str) -> dict[str, Any]:
+    """Return the part of a pod that brings it to a node, as long as it is there."""
+    on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    preference = {"weight": 100, "preference": {"matchExpressions": [on_node]}}
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}}
+
+
+def start_on(lab: Lab, name: str, node: str, annotations: dict[str, str] | None = None) -> str:
+    """Run a job of one replica on a certain node, and return the name of its pod."""
+    manifest = pytorch(name, LOCKED, replicas=1, pod={**preferring(node), **on_claim(name)})
+    manifest["metadata"]["annotations"] = annotations or {}
+    lab.apply(claim(name), manifest)
+    lab.await_phase(KIND, name, "Running")
     (pod,) = lab.pods(name)
     assert pod["spec"]["nodeName"] == node
     return str(pod["metadata"]["name"])
 
 
-def on_node(name: str) -> dict:
-    return {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
-
-
-def moved(lab: Lab, name: str, earlier: str, node: str) -> bool:
-    """Return True once a later pod of the job runs on a node."""
-    return any(
-        pod["metadata"]["name"] != earlier
-        and pod["spec"].get("nodeName") == node
-        and pod["status"]["phase"] == "Running"
-        for pod in lab.pods(name)
+def moved(lab: Lab, name: str, earlier: str, node: str) -> str:
+    """Return the name of a later pod of the job that runs on a node; empty while there is none."""
+    return next(
+        (
+            str(pod["metadata"]["name"])
+            for pod in lab.pods(name)
+            if pod["metadata"]["name"] != earlier
+            and pod["spec"].get("nodeName") == node
+            and pod["status"]["phase"] == "Running"
+        ),
+        "",
     )
 
 
+def await_move(lab: Lab, name: str, earlier: str, node: str) -> str:
+    try:
+        return wait_until(f"{name} runs on {node}", lambda: moved(lab, name, earlier, node), seconds=WAIT_SECONDS)
+    except AssertionError as error:
+        status = lab.get(KIND, name).get("status")
+        raise AssertionError(f"{error}\n{lab.story(name, 'default')}\n{status}") from None
+
+
 def charged(lab: Lab, name: str) -> int:
-    return int(lab.get("PyTorchTrainingJob", name)["status"].get("backoffCount", 0))
+    return int(lab.get(KIND, name)["status"].get("backoffCount", 0))
+
+
+def doubles(lab: Lab, name: str) -> list[str]:
+    """Return the ranks of a job of which two tries were alive at one time."""
+    volume = lab.get("persistentvolumeclaim", name)["spec"]["volumeName"]
+    folder = Path(lab.get("persistentvolume", volume)["spec"]["hostPath"]["path"])
+    files = [path.name for path in folder.iterdir()]
+    assert any(file.startswith("rank-") for file in files), f"no rank of {name} has ever had a lock: {files}"
+    return [file for file in files if file.startswith("double-")]
+
+
+def end(lab: Lab, name: str) -> None:
+    """Check what holds for every job of this module, and delete the job."""
+    assert charged(lab, name) == 0
+    assert doubles(lab, name) == []
+    lab.cluster.run("delete", KIND, name, "--wait")
 
 
 def test_a_replica_on_a_dead_node_starts_on_another_one(lab: Lab) -> None:
-    earlier = start_on(lab, "survivor", "node-2")
+    survivor, holding = start_on(lab, "survivor", "node-2"), start_on(lab, "holding", "node-2", HOLDING)
 
-    with lab.cluster.cut_off("node-2"):
-        wait_until("it runs elsewhere", lambda: moved(lab, "survivor", earlier, "node-1"), seconds=WAIT_SECONDS)
+    with lab.cluster.powered_off("node-2"):
+        await_move(lab, "survivor", survivor, "node-1")
+        lab.await_reason(KIND, "holding", f"pod {holding} may still run on node node-2")
+        assert [pod["metadata"]["name"] for pod in lab.pods("holding")] == [holding]
         events = lab.cluster.run("get", "events", "--field-selector=involvedObject.name=survivor")
         assert "NodeLost" in events
-        assert charged(lab, "survivor") == 0
+
     lab.cluster.run("wait", "--for=condition=Ready", "node/node-2", "--timeout=120s")
-    lab.cluster.run("delete", "pytorchtrainingjob", "survivor", "--wait")
+    # The pod that was waited for ends when its node is back.
+    wait_until(
+        "the next try runs",
+        lambda: moved(lab, "holding", holding, "node-1") or moved(lab, "holding", holding, "node-2"),
+        seconds=WAIT_SECONDS,
+    )
+    for name in ("survivor", "holding"):
+        end(lab, name)
 
 
-def test_a_drained_node_is_left_without_a_charge(lab: Lab) -> None:
-    earlier = start_on(lab, "drained", "node-2")
+def drain(lab: Lab, node: str) -> Callable[[], str]:
+    flags = ("--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=120s")
+    lab.cluster.run("drain", node, *flags)
+    return lambda: lab.cluster.run("uncordon", node)
 
-    lab.cluster.run("drain", "node-2", "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=120s")
-    try:
-        wait_until("it runs elsewhere", lambda: moved(lab, "drained", earlier, "node-1"), seconds=WAIT_SECONDS)
-        assert charged(lab, "drained") == 0
-    finally:
-        lab.cluster.run("uncordon", "node-2")
-    lab.cluster.run("delete", "pytorchtrainingjob", "drained", "--wait")
+
+def taint(lab: Lab, node: str) -> Callable[[], str]:
+    lab.cluster.run("taint", "node", node, "repair=now:NoExecute")
+    return lambda: lab.cluster.run("taint", "node", node, "repair-")
+
+
+def test_more_disruptions_than_restarts_are_allowed_do_not_end_a_job(lab: Lab) -> None:
+    """Three restarts are allowed by default; four disruptions, and more, are none of them."""
+    pod = start_on(lab, "moving", "node-2")
+
+    for disrupt, node, other in (
+        (drain, "node-2", "node-1"),
+        (taint, "node-1", "node-2"),
+        (drain, "node-2", "node-1"),
+        (taint, "node-1", "node-2"),
+    ):
+        undo = disrupt(lab, node)
+        try:
+            pod = await_move(lab, "moving", pod, other)
+        finally:
+            undo()
+
+    assert lab.get(KIND, "moving")["status"]["disruptions"] == 4
+    end(lab, "moving")
+
+
+def test_a_replica_on_a_node_that_is_deleted_starts_on_another_one(lab: Lab) -> None:
+    earlier = start_on(lab, "orphan", "node-2", HOLDING)
+    node = lab.get("node", "node-2")
+    facts = {key: node["metadata"].get(key) or {} for key in ("name", "labels", "annotations")}
+
+    with lab.cluster.powered_off("node-2"):
+        lab.cluster.run("delete", "node", "node-2")
+        try:
+            await_move(lab, "orphan", earlier, "node-1")
+            end(lab, "orphan")
+        finally:
+            # A kubelet registers its node only when it starts, but keeps one that is there up to date.
+            lab.apply({"apiVersion": "v1", "kind": "Node", "metadata": facts, "spec": node["spec"]})
+    lab.cluster.run("wait", "--for=condition=Ready", "node/node-2", "--timeout=120s")

@@ -11,7 +11,7 @@ from paceline.client.interface import NAMESPACES, Collection
 from paceline.client.requests import Request, Response
 from paceline.controllers.refusals import AGAIN
 from tests.kube.stage import LOOK_SECONDS, OpenTransport, Stage, Tap, run, skip, staged
-from tests.unit.kinds.manifests import generic, notebook, pytorch, replica, template, tensorboard
+from tests.unit.kinds.manifests import explorer, generic, notebook, pytorch, replica, template, tensorboard
 
 REASON = "exceeded quota: small, requested: pods=1, used: pods={}, limited: pods=9"
 GIT = {"source": {"git": {"url": "https://example.org/team/code.git"}}}
@@ -109,10 +109,12 @@ def test_our_containers_pass_the_restricted_policy_if_the_authors_do(opens_real:
             await stage.submit({**job, "spec": {**job["spec"], "source": {**pinned, "cache": "data"}}}, "pinned")
             await stage.submit(job, "resolved")
             await stage.submit(notebook(template=desk), "desk")
+            await stage.submit(tensorboard(**BOARD), "curves")
+            await stage.submit(explorer(), "files")
 
             async def are_there() -> bool:
                 pods = [name_of(pod).split("-")[0] for pod in await stage.pods()]
-                return sorted(pods) == ["desk", "pinned", "pinned", "resolved"]
+                return sorted(pods) == ["curves", "desk", "files", "pinned", "pinned", "resolved"]
 
             await stage.until(are_there)
 

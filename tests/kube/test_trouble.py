@@ -12,6 +12,7 @@ from paceline.client.interface import LEASES, NAMESPACES
 from paceline.client.kubeconfig import load
 from paceline.client.rest_config import Access
 from paceline.cluster.external_controllers import Choice, run_leader
+from paceline.cluster.monitoring.probe_server import Probes
 from paceline.errors import AlreadyExists, Conflict, Expired
 from paceline.plan.leader_election import LEASE_SECONDS
 from paceline.testing.real.kube import RealKube
@@ -112,6 +113,26 @@ def test_two_controllers_that_both_act_do_what_one_would_have_done(opens: OpenTr
             )
             assert {len(uids) for uids in stage.player.uids.values()} == {1}
             assert len(stage.player.uids) == 4
+
+    run(main())
+
+
+def test_metrics_count_the_jobs_of_all_namespaces(opens: OpenTransport) -> None:
+    async def main() -> None:
+        async with opens() as transport, staged(transport) as stage, staged(transport) as other:
+            for place in (stage, other):
+                await place.submit(pytorch())
+            choice = Choice(access=Access(server="https://here"), namespaces=(stage.namespace, other.namespace))
+            probes = Probes()
+
+            async def work(_told: asyncio.Event) -> None:
+                await run_leader(transport, stage.world, choice, lambda _text: None, probes)
+
+            async def are_counted() -> bool:
+                return b'paceline_jobs{kind="PyTorchTrainingJob",phase="Pending"} 2\n' in probes.registry.write()
+
+            async with beside(work):
+                await stage.until(are_counted, lambda: probes.registry.write().decode())
 
     run(main())
 

@@ -141,8 +141,12 @@ class MetricRegistry:
         """Set the metrics of a group; without any, the group has none."""
         self._groups[group] = sources
 
+    def add(self, group: str, *sources: MetricSource) -> None:
+        """Add metrics to a group: the controllers of several namespaces are one group."""
+        self._groups[group] = (*self._groups.get(group, ()), *sources)
+
     def write(self) -> bytes:
-        """Return all metrics as text; samples of one name from several sources stand together."""
+        """Return all metrics as text; samples of several sources with the same name and labels are added up."""
         families: dict[str, list[MetricFamily]] = {}
         for source in (source for sources in self._groups.values() for source in sources):
             for family in source.collect():
@@ -155,7 +159,10 @@ def _lines(families: list[MetricFamily]) -> Iterator[str]:
     first = families[0]
     yield f"# HELP {first.name} {_escaped(first.help)}"
     yield f"# TYPE {first.name} {first.type}"
+    totals: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for suffix, labels, value in (sample for family in families for sample in family.samples):
+        totals[suffix, labels] = totals.get((suffix, labels), 0.0) + value
+    for (suffix, labels), value in totals.items():
         pairs = ",".join(f'{name}="{_escaped(text, quote=True)}"' for name, text in labels)
         yield f"{first.name}{suffix}{{{pairs}}} {_number(value)}" if pairs else f"{first.name}{suffix} {_number(value)}"
 

@@ -305,7 +305,7 @@ def own_controllers(
     boards, services = _interactive_controllers(cluster, world, jobs=jobs, machine=machine)
     if machine.metrics is not None:
         queues = (jobs.queue, boards.queue, services.queue, apps.queue)
-        machine.metrics.put(CONTROLLERS, jobs.metrics, *(queue.metrics for queue in queues))
+        machine.metrics.add(CONTROLLERS, jobs.metrics, *(queue.metrics for queue in queues))
     return SharedInformer(informer=pods), jobs, boards, services, apps, records
 
 

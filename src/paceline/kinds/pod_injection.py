@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from paceline.apimachinery.pods import CONFINED
 from paceline.apimachinery.quantity import parse
 from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, DataFlowSpec, Input, Output, Staging
 from paceline.kinds.spec.fields import Free
@@ -32,13 +33,6 @@ TRAINING = ("pytorch", "python", "tensorflow", "xgboost")
 USUAL_GRACE, LAST_COPY_SECONDS = 30, 60
 # Fields of the pod spec that our own pods take from the pods of the job.
 SHARED = ("hostNetwork", "imagePullSecrets", "nodeSelector", "securityContext", "serviceAccountName", "tolerations")
-# What every container of ours has, so that a namespace with the policy `restricted` accepts it. Whether it must not be
-# root is up to the author, whose files it reads and writes.
-CONFINED: Free = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 LIMITS = {"cpu": "2", "memory": "2Gi"}
 SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
@@ -87,6 +81,7 @@ class _PodContext:
     def container(self, name: str, arguments: tuple[str, ...], *mounts: Free, **fields: Any) -> Free:
         """Return a container of our own image; it has the same user as the command, to be able to read its files."""
         context = self.template["spec"]["containers"][self.main].get("securityContext") or {}
+        # Whether it must not be root is up to the author, whose files it reads and writes.
         user = {key: context[key] for key in SAME_USER if key in context}
         return {
             "name": name,

@@ -51,6 +51,8 @@ class InteractiveWorkload:
     ends_by_itself: bool = False
     # Whether its program requires a token.
     has_token: bool = False
+    # Whether its containers are all ours, so that they can be confined where a namespace admits nothing else.
+    is_confinable: bool = False
     queue: str = ""
     priority: int = 0
     # Changes when the spec requires a new pod.

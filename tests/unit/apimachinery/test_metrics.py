@@ -59,3 +59,22 @@ def test_a_group_that_is_replaced_shows_nothing_of_its_past():
     registry.put("term", Counter("a_total", "A."))
     registry.put("term")
     assert registry.write() == b""
+
+
+def test_samples_with_the_same_labels_are_added_up():
+    registry = MetricRegistry()
+    for count in (2, 3):
+        jobs, seconds = Gauge("jobs", "Jobs.", ("kind",)), Histogram("wait_seconds", "Wait.", buckets=(1.0,))
+        jobs.set("MPIJob", value=count)
+        seconds.observe(0.5 * count)
+        registry.add("controllers", jobs, seconds)
+
+    lines = registry.write().decode().splitlines()
+
+    assert [line for line in lines if not line.startswith("#")] == [
+        'jobs{kind="MPIJob"} 5',
+        'wait_seconds_bucket{le="1"} 1',
+        'wait_seconds_bucket{le="+Inf"} 2',
+        "wait_seconds_sum 2.5",
+        "wait_seconds_count 2",
+    ]

@@ -80,6 +80,19 @@ def test_the_console_has_no_token_and_no_permissions():
     }
 
 
+def open_ports(**values):
+    policies = [part["spec"] for part in installed(**values) if part["kind"] == "NetworkPolicy"]
+    controllers = [spec for spec in policies if "controller" in spec["podSelector"]["matchLabels"].values()]
+    return [port["port"] for spec in controllers for rule in spec["ingress"] for port in rule["ports"]]
+
+
+def test_the_port_of_the_webhook_is_open_only_if_there_is_one():
+    served = {"webhook": {"bindAddress": "0.0.0.0:9443"}}
+    assert open_ports() == ["http"]
+    assert open_ports(**served) == ["http", 9443]
+    assert open_ports(**served, networkPolicy=False) == []
+
+
 def test_every_manifest_can_be_applied():
     everything = manifests(
         check_values({"image": "i:1", "metrics": {"serviceMonitor": True}, "namespaces": ["a"]}), HOME

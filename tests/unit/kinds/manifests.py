@@ -66,6 +66,10 @@ def notebook(*, name="demo", **spec):
     return service("Notebook", name, {"type": "jupyter", "template": template(name="notebook"), **spec})
 
 
+def explorer(*, name="demo", **spec):
+    return service("Explorer", name, {"storageName": "data", **spec})
+
+
 def trainer(container, role="worker", replicas=2, **more):
     return {"type": role, "replicas": replicas, "template": template(name=container), **more}
 

@@ -78,7 +78,7 @@ def documents() -> Iterator[ManifestTemplate]:
             spec={"maxUnavailable": 1, "selector": {"matchLabels": labels_of(CONTROLLER)}},
         ),
     )
-    policy = network_policy(ACCOUNT, CONTROLLER, NAMESPACE, webhook.PORT)
+    policy = network_policy(ACCOUNT, CONTROLLER, NAMESPACE)
     yield ManifestTemplate(file="controller", when=("Values.networkPolicy",), manifest=policy)
     yield from _metrics()
     yield from _webhook()
@@ -173,6 +173,9 @@ def _webhook() -> Iterator[ManifestTemplate]:
     labels = labels_of(CONTROLLER)
     for part in webhook.webhook_manifests(NAMESPACE, labels, labels):
         yield ManifestTemplate(file="webhook", manifest=part, **choice)
+    # Policies add up: the port is closed where there is no webhook.
+    policy = network_policy(f"{ACCOUNT}-webhook", CONTROLLER, NAMESPACE, webhook.PORT)
+    yield ManifestTemplate(file="webhook", manifest=policy, when=(*choice["when"], "Values.networkPolicy"))
     yield from _granted("ClusterRole", f"{ACCOUNT}-webhook", webhook.webhook_rights(), **choice)
 
 

@@ -65,8 +65,8 @@ def probe(path: str) -> Object:
     return {"httpGet": {"path": path, "port": PORT_NAME}, "timeoutSeconds": 5}
 
 
-def network_policy(name: str, component: str, namespace: Ref, *ports: int) -> Object:
-    """Return a policy that admits connections to the port of a component and to further ones, and to no other."""
+def network_policy(name: str, component: str, namespace: Ref, port: int | str = PORT_NAME) -> Object:
+    """Return a policy that admits connections to one port of a component, and to no other."""
     return manifest(
         "networking.k8s.io/v1",
         "NetworkPolicy",
@@ -76,6 +76,6 @@ def network_policy(name: str, component: str, namespace: Ref, *ports: int) -> Ob
         spec={
             "podSelector": {"matchLabels": labels_of(component)},
             "policyTypes": ["Ingress"],
-            "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (PORT_NAME, *ports)]}],
+            "ingress": [{"ports": [{"protocol": "TCP", "port": port}]}],
         },
     )

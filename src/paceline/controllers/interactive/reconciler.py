@@ -41,6 +41,7 @@ from paceline.plan.interactive.manifests import (
     DIGEST,
     HIGH,
     address_of,
+    confined_pod,
     door_manifest,
     pod_manifest,
     token_manifest,
@@ -51,6 +52,8 @@ from paceline.plan.job.snapshot import PodPhase
 # (plural, namespace, name) of a TensorBoard or Notebook.
 ServiceKey = tuple[str, str, str]
 
+# In the message of a pod that Pod Security does not admit.
+POD_SECURITY = "violates PodSecurity"
 WORKERS = 2
 KINDS = {kind.plural: kind for kind in registry.SERVICES}
 COMPONENTS = ",".join(kind.kind.lower() for kind in registry.SERVICES)
@@ -250,7 +253,7 @@ class InteractiveController:
             await self._change_door(view.window)
         if plan.makes_pod:
             await self._make_token(view.window, written)
-            self._pods.observe(await self._make(PODS, pod_manifest(view.window, owner=owner), written))
+            self._pods.observe(await self._make_pod(view.window, written))
             self._tokens.discard(uid_of(service))
         for event in plan.events:
             await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
@@ -281,6 +284,17 @@ class InteractiveController:
                 subject = f"{manifest['kind'].lower()} {name_of(manifest)}"
                 raise Conflict(f"{subject} is there and belongs to somebody else, or is going") from None
             return current
+
+    async def _make_pod(self, window: InteractiveWorkload, service: Object) -> Object:
+        """Create the pod; a confined one if the namespace admits no other."""
+        pod = pod_manifest(window, owner=owned_by(service))
+        try:
+            return await self._make(PODS, pod, service)
+        except Forbidden as error:
+            if not window.is_confinable or POD_SECURITY not in str(error):
+                raise
+        # As nobody in particular it may be unable to read private files of a claim, so this is not the first choice.
+        return await self._make(PODS, confined_pod(pod), service)
 
     async def _change_door(self, window: InteractiveWorkload) -> None:
         """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""

@@ -101,6 +101,7 @@ def expand(spec: ExplorerSpec, site: JobNaming) -> InteractiveWorkload:
         idle_seconds=spec.idle_seconds,
         ends_by_itself=True,
         has_token=True,
+        is_confinable=True,
     )
 
 

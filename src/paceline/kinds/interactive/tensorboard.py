@@ -83,6 +83,7 @@ def expand(spec: TensorBoardSpec, site: JobNaming) -> InteractiveWorkload:
         port=PORT,
         service_type=spec.service_type,
         digest=LAYOUT,
+        is_confinable=True,
         is_suspended=spec.suspend,
         idle_seconds=spec.idle_seconds,
     )

@@ -6,12 +6,15 @@ from ipaddress import IPv6Address
 from typing import Any
 
 from paceline.apimachinery.meta import Object, owned_metadata
+from paceline.apimachinery.pods import CONFINED
 from paceline.model import well_known_labels
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload
 from paceline.plan.job.manifests import owner_labels
 
 # Annotation with the digest of the spec: a pod with another digest is replaced.
 DIGEST = "paceline.dev/spec-digest"
+# The user of confined pods: nobody in particular, and not root.
+CONFINED_USER = 65532
 
 
 def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
@@ -33,6 +36,16 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
         },
         "spec": dict(window.template["spec"]),
     }
+
+
+def confined_pod(pod: Object) -> Object:
+    """Return the pod as the strictest Pod Security level wants it: no privileges, and the user of our image."""
+    user = {"runAsNonRoot": True, "runAsUser": CONFINED_USER}
+    containers = [
+        {**container, "securityContext": {**(container.get("securityContext") or {}), **CONFINED, **user}}
+        for container in pod["spec"]["containers"]
+    ]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
 def door_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:

@@ -1,13 +1,14 @@
 """A real Kubernetes on this machine, with one node or with two: what pods do there is what ours must do.
 
 In     the programs of `tools/setup node`, root, and Debian's containerd.
-Out    a running cluster: API server, controllers, scheduler, kubelets, CoreDNS, metrics server; with two nodes also
-       kube-proxy, a network namespace for each node, and a storage class that makes folders.
+Out    a running cluster: API server, controllers, scheduler, kubelets, CoreDNS. With one node it has a metrics server;
+       with two it has kube-proxy, a network namespace for each node, and a storage class that makes folders.
 Never  leaves anything behind when the block ends.
 """
 
 import argparse
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from paceline.errors import HostError
 from paceline.testing.real.kube import Process, RealKube, find_assets, real_kube, running
@@ -27,16 +28,18 @@ from paceline.testing.real.node_programs import (
     NodeSite,
     cgroups,
     containerd,
+    end_containers,
     forget_pods,
     kube_proxy,
     kubelet,
     pod_namespaces,
+    remove_leftovers,
     system,
     unmount,
     wait_until,
 )
 
-PROGRAMS = ("kubelet", "kube-proxy", "kube-scheduler", "kube-controller-manager", "metrics-server", "coredns")
+PROGRAMS = ("kubelet", "kube-scheduler", "kube-controller-manager", "coredns")
 TWO_NODES = 2
 # The address of the machine on the bridge that joins the nodes, and the registry that may listen there.
 JOINED = "10.89.0.1"
@@ -45,6 +48,9 @@ REGISTRY = f"{JOINED}:5000"
 # The path is compiled into kube-controller-manager.
 CLAIMS_FOLDER = Path("/tmp/hostpath_pv")  # noqa: S108
 
+# Held by the cluster of two nodes that runs, whose names are fixed; and where its folders begin.
+_LOCK = Path(gettempdir(), "paceline-nodes.lock")
+_HOME, _HOME_OF_TWO = "paceline-node-", "paceline-nodes-"
 _BRIDGE = "plreal0"
 _GATEWAY = "10.88.0.1"
 _JOINT = "plreal1"
@@ -53,7 +59,7 @@ _HEADERS = ("allowed-names", "extra-headers-prefix", "group-headers", "username-
 _APISERVER_FLAGS = ("--kubelet-preferred-address-types=InternalIP", "--enable-aggregator-routing=true")
 # A lost node is noticed within seconds, so that tests need not wait for minutes.
 _TOLERATION_SECONDS = 15
-_GRACE_SECONDS = 12
+_GRACE_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +97,20 @@ class RealCluster:
             kubelet_process.send_signal(signal.SIGCONT)
             system("ip", "link", "set", _cable(name), "up")
 
+    @contextmanager
+    def powered_off(self, name: str) -> Iterator[None]:
+        """Cut a node off and kill all that runs on it; its kubelet is back after the block."""
+        (site,) = (site for site in self.sites if site.name == name)
+        with self.cut_off(name):
+            end_containers(site)
+            yield
+
 
 @contextmanager
 def real_node(assets: Path) -> Iterator[RealCluster]:
     """Run a fresh cluster with one node in the machine's own network, for recordings."""
     with ExitStack() as stack:
-        home = _home(stack, assets)
+        home = _home(stack, assets, _HOME, "metrics-server")
         kube = stack.enter_context(real_kube(assets, _APISERVER_FLAGS))
         _make_bridge(stack, _BRIDGE, f"{_GATEWAY}/16")
         site = NodeSite(
@@ -109,14 +123,18 @@ def real_node(assets: Path) -> Iterator[RealCluster]:
             dns=_GATEWAY,
             kubelet_port=_free_port(_GATEWAY),
         )
-        yield _start(stack, RealCluster(kube=kube, kubectl=assets / "kubectl", home=home, sites=(site,)), assets)
+        cluster = RealCluster(kube=kube, kubectl=assets / "kubectl", home=home, sites=(site,))
+        cluster = _start(stack, cluster, assets)
+        stack.enter_context(_metrics(cluster, site.dns, assets))
+        yield cluster
 
 
 @contextmanager
 def real_cluster(assets: Path, nodes: int = TWO_NODES) -> Iterator[RealCluster]:
     """Run a fresh cluster whose nodes have networks of their own, joined by a bridge; services have addresses."""
     with ExitStack() as stack:
-        home = _home(stack, assets)
+        stack.enter_context(_alone())
+        home = _home(stack, assets, _HOME_OF_TWO, "kube-proxy")
         _make_bridge(stack, _JOINT, f"{JOINED}/24")
         tolerations = [
             f"--default-{why}-toleration-seconds={_TOLERATION_SECONDS}" for why in ("not-ready", "unreachable")
@@ -132,9 +150,23 @@ def real_cluster(assets: Path, nodes: int = TWO_NODES) -> Iterator[RealCluster]:
         yield cluster
 
 
-def _home(stack: ExitStack, assets: Path) -> Path:
-    _check(assets)
-    home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-node-", ignore_cleanup_errors=True)))
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other cluster of two nodes runs on this machine, and remove what a killed one has left."""
+    with _LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_leftovers(Path(gettempdir()), _HOME_OF_TWO, tuple(_cgroup(number) for number in range(1, TWO_NODES + 1)))
+        for number in range(1, TWO_NODES + 1):
+            if Path("/run/netns", _namespace(number)).exists():
+                system("ip", "netns", "delete", _namespace(number))
+        if Path("/sys/class/net", _JOINT).exists():
+            system("ip", "link", "delete", _JOINT)
+        yield
+
+
+def _home(stack: ExitStack, assets: Path, prefix: str, *programs: str) -> Path:
+    _check(assets, *programs)
+    home = Path(stack.enter_context(TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)))
     stack.callback(unmount, home)
     return home
 
@@ -145,10 +177,10 @@ def _folder(home: Path, name: str) -> Path:
     return folder
 
 
-def _check(assets: Path) -> None:
+def _check(assets: Path, *programs: str) -> None:
     if os.geteuid() != 0:
         raise HostError("a real node needs root")
-    missing = [name for name in PROGRAMS if not os.access(assets / name, os.X_OK)]
+    missing = [name for name in (*PROGRAMS, *programs) if not os.access(assets / name, os.X_OK)]
     missing += [name for name in ("containerd", "runc", "ctr", "ip", "nft", "busybox") if shutil.which(name) is None]
     if missing:
         raise HostError(f"a real node lacks {', '.join(missing)}; type: tools/setup node")
@@ -170,12 +202,20 @@ def _site(home: Path, number: int) -> NodeSite:
         address=f"10.89.0.{10 + number}",
         subnet=f"10.244.{number}.0/24",
         bridge="cni0",
-        cgroup=f"/paceline-real-{number}",
+        cgroup=_cgroup(number),
         dns=JOINED,
         kubelet_port=10250,
-        namespace=f"paceline-{name}",
+        namespace=_namespace(number),
         registry=REGISTRY,
     )
+
+
+def _cgroup(number: int) -> str:
+    return f"/paceline-real-{number}"
+
+
+def _namespace(number: int) -> str:
+    return f"paceline-node-{number}"
 
 
 def _cable(name: str) -> str:
@@ -216,7 +256,6 @@ def _start(stack: ExitStack, cluster: RealCluster, assets: Path) -> RealCluster:
     processes = {site.name: stack.enter_context(kubelet(site, kube, assets)) for site in cluster.sites}
     for site in cluster.sites:
         wait_until(f"{site.name} is ready", partial(_is_ready, cluster, site.name))
-    stack.enter_context(_metrics(cluster, dns, assets))
     return RealCluster(kube=kube, kubectl=cluster.kubectl, home=cluster.home, sites=cluster.sites, kubelets=processes)
 
 

@@ -87,7 +87,7 @@ def containerd(site: NodeSite) -> Iterator[None]:
         try:
             yield
         finally:
-            _end_containers(site)
+            end_containers(site)
 
 
 def _network(site: NodeSite) -> dict[str, Any]:
@@ -203,25 +203,41 @@ def forget_pods(home: Path, existing: frozenset[Path]) -> None:
             link.unlink()
 
 
-def _end_containers(site: NodeSite) -> None:
+def end_containers(site: NodeSite) -> None:
+    """Kill every container of a node, as a loss of power would."""
+    _end_containers(f"{site.home}/", (site.cgroup,))
+
+
+def remove_leftovers(parent: Path, prefix: str, groups: tuple[str, ...]) -> None:
+    """Remove what clusters that were killed have left: containers of these control groups, and folders with mounts."""
+    _end_containers(f"{parent / prefix}", groups)
+    for home in parent.glob(f"{prefix}*"):
+        if home.is_dir():
+            unmount(home)
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _end_containers(home: str, groups: tuple[str, ...]) -> None:
     """Kill what containerd started: shims outlive it by design, and containers outlive shims."""
     deadline = time.monotonic() + _END_SECONDS
-    while (pids := _containers(site)) and time.monotonic() < deadline:
+    while (pids := _containers(home, groups)) and time.monotonic() < deadline:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
 
 
-def _containers(site: NodeSite) -> list[int]:
+def _containers(home: str, groups: tuple[str, ...]) -> list[int]:
+    """Return the processes of containers in control groups, and of shims whose folders begin with `home`."""
     pids = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
             command = (entry / "cmdline").read_bytes()
-            is_shim = b"containerd-shim" in command and f"{site.home}/".encode() in command
-            if is_shim or (command and f"{site.cgroup}/".encode() in (entry / "cgroup").read_bytes()):
+            is_shim = b"containerd-shim" in command and home.encode() in command
+            cgroups = (entry / "cgroup").read_bytes()
+            if is_shim or (command and any(f"{group}/".encode() in cgroups for group in groups)):
                 pids.append(int(entry.name))
     return pids
 

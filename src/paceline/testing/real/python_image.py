@@ -16,9 +16,29 @@ _LEFT_OUT = frozenset(
 )
 
 
-def write_python_archive(path: Path, names: tuple[str, ...]) -> None:
-    """Write the image under several names; `python3` and busybox are in it."""
-    write_archive(path, names, ("python3",), add_files=_add_python)
+def write_python_archive(path: Path, names: tuple[str, ...], environment: Path | None = None) -> None:
+    """Write the image under several names; `python3` and busybox are in it, and the programs of an environment."""
+
+    def add_files(layer: tarfile.TarFile) -> None:
+        _add_python(layer)
+        if environment is not None:
+            _add_environment(layer, environment)
+
+    write_archive(path, names, ("python3",), add_files=add_files)
+
+
+def _add_environment(layer: tarfile.TarFile, environment: Path) -> None:
+    """Add the packages and scripts of a virtual environment, as if they belonged to the image's Python."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = environment / "lib" / version / "site-packages"
+    library = Path(sys.base_prefix).resolve() / "lib" / version / "site-packages"
+    layer.add(packages, str(library).lstrip("/"))
+    for script in (environment / "bin").iterdir():
+        if not script.is_symlink() and not script.name.startswith(("python", "activate")):
+            layer.add(script, f"bin/{script.name}")
+    for path in sorted(_libraries(*packages.rglob("*.so"))):
+        if not path.is_relative_to(environment):
+            _add_library(layer, path)
 
 
 def _add_python(layer: tarfile.TarFile) -> None:
@@ -33,10 +53,14 @@ def _add_python(layer: tarfile.TarFile) -> None:
         link.type, link.linkname = tarfile.SYMTYPE, str(program)
         layer.addfile(link)
     for path in sorted(_libraries(program, *library.glob("lib-dynload/*.so"))):
-        # The libraries themselves, not links to them: others than these are not there.
-        entry = layer.gettarinfo(path.resolve(), str(path).lstrip("/"))
-        with path.open("rb") as data:
-            layer.addfile(entry, data)
+        _add_library(layer, path)
+
+
+def _add_library(layer: tarfile.TarFile, path: Path) -> None:
+    """Add a library itself, not a link to it: others than these are not there."""
+    entry = layer.gettarinfo(path.resolve(), str(path).lstrip("/"))
+    with path.open("rb") as data:
+        layer.addfile(entry, data)
 
 
 def _files(folder: Path) -> Iterator[Path]:
