@@ -9,7 +9,7 @@ import { endsIn, takeWatch, useWatches, type End, type Watch } from './store.ts'
 
 /** A tab that is seen announces first: hidden ones wait, in milliseconds. */
 const HIDDEN_DELAY = 2000;
-/** How long a notification stays in a page that is seen, in seconds; in a hidden one it stays until somebody closes it. */
+/** How long a notification stays in a page that is seen, in seconds; in a hidden one, and of a failed job, it stays until it is closed. */
 const STAY = 15;
 
 export function Watcher() {
@@ -65,9 +65,9 @@ function useAnnouncement(): (end: End) => void {
     notification.open({
       key: watch.uid,
       title,
-      description: <span translate={row === null ? undefined : 'no'}>{detail}</span>,
+      description: row === null ? detail : <Reason watch={watch} first={detail} />,
       icon: <StatusIcon tone={toneOf(row?.phase ?? '')} />,
-      duration: document.hidden ? false : STAY,
+      duration: document.hidden || row?.phase === 'Failed' ? false : STAY,
       role: 'status',
       className: 'pl-watch-end',
       actions: row !== null && (
@@ -79,6 +79,12 @@ function useAnnouncement(): (end: End) => void {
     showByBrowser(title, detail, watch, row === null ? undefined : open);
     markTitle();
   };
+}
+
+/** Why a job ended. The line of its log that says most comes a moment after its phase. */
+function Reason({ watch, first }: { watch: Watch; first: string }) {
+  const { data: rows } = useRows(watch.namespace);
+  return <span translate="no">{rows?.find(({ uid }) => uid === watch.uid)?.reason ?? first}</span>;
 }
 
 function urlOf({ namespace, kind, name }: Watch): string {

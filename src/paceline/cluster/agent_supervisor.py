@@ -65,7 +65,8 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), EXIT_SECONDS)
+            async with asyncio.timeout(EXIT_SECONDS):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

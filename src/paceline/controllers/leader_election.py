@@ -172,7 +172,9 @@ class Leader:
             self._has_changed.clear()
             remaining = self._until - self.clock.monotonic()
             try:
-                await asyncio.wait_for(self._has_changed.wait(), remaining if remaining > 0 else None)
+                # Not `wait_for`: in Python 3.11 it swallows a cancellation that comes together with the change.
+                async with asyncio.timeout(remaining if remaining > 0 else None):
+                    await self._has_changed.wait()
             except TimeoutError:
                 continue
 

@@ -132,12 +132,12 @@ async def world():
     assert error is None
 
 
-def live(act) -> None:
+def live(act, seed: int = 1) -> None:
     async def main() -> None:
         async with world() as made:
             await act(made)
 
-    run_simulated(1, main())
+    run_simulated(seed, main())
 
 
 def test_one_of_three_leads_and_the_others_wait():
@@ -163,6 +163,25 @@ def test_who_stops_lets_go_of_the_lease_and_the_next_begins_at_once():
         assert (await made.lease())["leaseTransitions"] == 1
 
     live(act)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("turns", range(8))
+def test_who_is_stopped_while_a_renewal_is_noticed_ends(seed, turns):
+    async def act(made: World) -> None:
+        first, renewed = made.start("a"), asyncio.Event()
+        await made.leads("a")
+        first.wire.around = lambda moment, _number: renewed.set() if moment == "after" else None
+        await renewed.wait()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        first.task.cancel()
+        ended, _ = await asyncio.wait([first.task], timeout=10 * LEASE_SECONDS)
+        # Again, so that a test that fails comes to an end.
+        await first.stop()
+        assert ended
+
+    live(act, seed)
 
 
 def test_who_is_killed_is_followed_when_its_lease_counts_as_abandoned():

@@ -150,7 +150,8 @@ class MetadataInformers:
         """Wait for news of definitions, or, if something is amiss, for a while."""
         pause = RETRY.pause(failures, self.chance) if failures else None
         try:
-            await asyncio.wait_for(self._has_news.wait(), pause)
+            async with asyncio.timeout(pause):
+                await self._has_news.wait()
         except TimeoutError:
             return
 
