@@ -14,6 +14,7 @@ NAMESPACE = "/api/v1/namespaces/default"
 FEW, TIMES = 500, 4
 # In proportion is 4, quadratic is 16; what does not grow makes the first smaller, noise the second larger.
 MOST = 9.0
+ROUNDS = 5
 
 
 def meta(**metadata):
@@ -378,9 +379,14 @@ async def cost(send, count):
 
 
 async def assert_in_proportion(send):
-    few, _ = await cost(send, FEW)
-    many, answer = await cost(send, FEW * TIMES)
-    assert many < MOST * max(few, 0.002), f"{few * 1000:.1f} ms became {many * 1000:.1f} ms: {answer.body[:300]}"
+    """The least of many tries counts: a busy machine makes some dearer, and what is quadratic stays so in all of them."""
+    few = many = float("inf")
+    for _ in range(ROUNDS):
+        few, (many_now, answer) = min(few, (await cost(send, FEW))[0]), await cost(send, FEW * TIMES)
+        many = min(many, many_now)
+        if many < MOST * max(few, 0.002):
+            return
+    pytest.fail(f"{few * 1000:.1f} ms became {many * 1000:.1f} ms: {answer.body[:300]}")
 
 
 def collection(place):

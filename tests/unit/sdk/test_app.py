@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.errors import Conflict
+from paceline.errors import Conflict, NotFound
 from paceline.sdk.apps.app import AppRef
 
 
@@ -15,6 +15,9 @@ class Busy:
 
     def get(self, *_):
         return self.app
+
+    def create(self, *_):
+        raise NotFound("this cluster has no SelfSubjectReview")
 
     def replace(self, _where, app):
         if self.others:
