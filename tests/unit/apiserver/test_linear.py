@@ -379,7 +379,7 @@ async def cost(send, count):
 
 
 async def assert_in_proportion(send):
-    """The least of many tries counts: a busy machine makes some dearer, and what is quadratic stays so in all of them."""
+    """The least of many tries counts: a busy machine makes some dearer; what is quadratic stays so in all of them."""
     few = many = float("inf")
     for _ in range(ROUNDS):
         few, (many_now, answer) = min(few, (await cost(send, FEW))[0]), await cost(send, FEW * TIMES)
