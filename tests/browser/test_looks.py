@@ -47,6 +47,8 @@ PAGES = {
     "tensorboards": "tensorboards",
     "job-curves": "jobs/default/PyTorchTrainingJob/digits/curves",
     "compare": "compare?jobs=default/PyTorchTrainingJob/digits,default/PyTorchTrainingJob/mnist",
+    "job-resources": "jobs/default/PyTorchTrainingJob/digits/resources",
+    "history": "history",
     "volumes": "volumes",
     "settings": "settings",
     "about": "about",

@@ -74,7 +74,8 @@ export function antdConfig(name: ThemeName, density: Density): ThemeConfig {
         rowSelectedBg: colour.brandSoft,
         rowSelectedHoverBg: colour.brandSoft,
       },
-      Button: { primaryShadow: 'none', defaultShadow: 'none', dangerShadow: 'none', dangerColor: name === 'dark' ? '#1B0A0C' : '#FFFFFF', fontWeight: 500 },
+      // Text of a button under the pointer keeps its contrast.
+      Button: { defaultHoverColor: name === 'dark' ? '#A3BEFF' : '#1D49B8', defaultActiveColor: name === 'dark' ? '#A3BEFF' : '#1D49B8', primaryShadow: 'none', defaultShadow: 'none', dangerShadow: 'none', dangerColor: name === 'dark' ? '#1B0A0C' : '#FFFFFF', fontWeight: 500 },
       Tabs: { horizontalItemGutter: 24, titleFontSize: 14, itemColor: colour.inkSoft },
       Tooltip: { colorTextLightSolid: '#FFFFFF' },
       Segmented: { trackBg: colour.sunken, itemColor: colour.inkSoft, itemSelectedBg: name === 'dark' ? '#2A374E' : colour.surface },

@@ -60,9 +60,9 @@ export function PaletteButton() {
   useShortcut(KEYS, words.title, open);
   return (
     <>
-      <Button type="text" className="pl-palette-button" icon={<SearchOutlined />} aria-label={words.title} aria-keyshortcuts={IS_MAC ? 'Meta+K' : 'Control+K'} aria-haspopup="dialog" onClick={open} data-action="palette">
+      <Button type="text" className="pl-palette-button" icon={<SearchOutlined aria-hidden />} title={words.title} aria-keyshortcuts={IS_MAC ? 'Meta+K' : 'Control+K'} aria-haspopup="dialog" onClick={open} data-action="palette">
         <span className="pl-palette-hint">{words.short}</span>
-        <kbd className="pl-palette-hint">{KEYS}</kbd>
+        <kbd aria-hidden>{KEYS}</kbd>
       </Button>
       {isOpen && Shown !== null && <Shown onClose={() => setOpen(false)} />}
     </>
