@@ -11,7 +11,6 @@ import { job } from './job.ts';
 import { jobs } from './jobs.ts';
 import { logs } from './logs.ts';
 import { overview } from './overview.ts';
-import { palette } from './palette.ts';
 import { reasons } from './reasons.ts';
 import { settings } from './settings.ts';
 import { volumes } from './volumes.ts';
@@ -32,7 +31,6 @@ export const words: Words = {
   jobs,
   logs,
   overview,
-  palette,
   reasons,
   settings,
   volumes,
