@@ -50,6 +50,8 @@ def test_an_explorer_serves_the_files_of_its_claim(cluster: Embedded, empty: str
         json.loads(cluster.kubectl("get", "explorer", "kinds", "-n", empty, "-o", "json").out)["status"]["phase"]
         == "Running"
     )
+    # Tests run in any order, and the namespace is the module's: another one creates the same example.
+    assert cluster.kubectl("delete", "explorer", "kinds", "-n", empty).code == 0
 
 
 def test_the_tensorflow_roles_know_each_other_and_the_parameter_server_goes(cluster: Embedded) -> None:
