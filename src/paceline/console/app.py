@@ -31,7 +31,7 @@ ROUTES: Mapping[Audience, tuple[BaseRoute, ...]] = {
         *usage.ROUTES,
         *history.ROUTES,
     ),
-    Audience.ANYBODY: (*static.ROUTES, *static.PAGE_ROUTES),
+    Audience.PUBLIC: (*static.ROUTES, *static.PAGE_ROUTES),
 }
 
 
@@ -44,7 +44,7 @@ def build_app(config: ConsoleConfig) -> Gate:
 def audience_of(scope: Scope) -> Audience:
     """Return who may use the route of a request; without a route, only people with a session learn that."""
     for audience, routes in ROUTES.items():
-        if audience is Audience.ANYBODY and static.is_back_end(scope["path"]):
+        if audience is Audience.PUBLIC and static.is_back_end(scope["path"]):
             continue
         if any(route.matches(scope)[0] is not Match.NONE for route in routes):
             return audience

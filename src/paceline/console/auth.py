@@ -51,7 +51,7 @@ class Audience(Enum):
     """Who may use a route. Every route of the application has one."""
 
     # Open to every client that reaches the port: the page itself, which has no data in it.
-    ANYBODY = "anybody"
+    PUBLIC = "public"
     # The page before the login.
     LOGIN = "login"
     # A program with a bearer token, never a browser.
@@ -143,7 +143,7 @@ class Gate:
                 raise Forbidden("web pages may not ask for login codes; run `paceline ui`")
             return
         is_reading = method in SAFE_METHODS and not is_websocket
-        if audience is Audience.ANYBODY and is_reading:
+        if audience is Audience.PUBLIC and is_reading:
             return
         own = f"{self.runtime.config.scheme}://{host_of(scope)}"
         if site not in SAME_ORIGIN and not (site == TYPED and is_reading):

@@ -1,4 +1,4 @@
-"""Login and logout: one-time codes for whoever has the kubeconfig, tokens for everybody else."""
+"""Login and logout: one-time codes for holders of the kubeconfig, tokens for everyone else."""
 
 from hashlib import sha256
 from ssl import PEM_cert_to_DER_cert

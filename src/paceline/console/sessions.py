@@ -58,7 +58,7 @@ class OneTimeCodes:
     def create(self, login: Login) -> str:
         """Return a new code."""
         now = self._clock.monotonic()
-        # Expired codes are kept for another minute, to tell whoever uses one that it came late.
+        # Expired codes are kept for another minute, so that a late one is answered with that reason.
         self._codes = {key: code for key, code in self._codes.items() if now < code.deadline + CODE_SECONDS}
         if len(self._codes) >= MAX_CODES:
             raise ServiceUnavailable(f"{MAX_CODES} logins have begun within two minutes; try again in a minute")

@@ -1,7 +1,7 @@
 """`/api/usage`: what a job's containers, or the nodes, used over time, from the best source that the cluster has.
 
 The nodes of the embedded cluster keep it. Elsewhere Prometheus is asked, if the console was given one; or the metrics
-API, which knows only what is used now, so that the page gathers points while somebody looks.
+API, which knows only what is used now, so that the page gathers points while it is open.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ class EventExpiry:
         synced.set()
         pause = min(max(self.policy.age.total_seconds() / SWEEPS_PER_AGE, LEAST_SECONDS), MOST_SECONDS)
         while True:
-            # Not at once: whoever has just started has more urgent things to do.
+            # Not at once: a controller that has just started has more urgent work.
             await asyncio.sleep(pause)
             try:
                 await self.sweep()

@@ -1,7 +1,7 @@
 """The controller of records: every job leaves one, with its spec, its outcome and its last events.
 
-There is no finalizer: deleting a job waits for nobody. What this controller did not see, because it was not running,
-it finds at its start: records without an outcome whose jobs are gone.
+There is no finalizer: deleting a job never waits. At its start, this controller completes what it missed while it was
+not running: records without an outcome whose jobs are gone.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class JobRecords:
                 return
 
     async def _survey(self) -> None:
-        """Read all records, and complete those whose jobs went while nobody looked."""
+        """Read all records, and complete those whose jobs were deleted while no controller ran."""
         await self._read_records()
         alive = {uid_of(job) for informer in self.jobs.values() for job in informer.cache.values()}
         for record in tuple(self._known.values()):
@@ -185,7 +185,7 @@ class JobRecords:
                 RECORDS, (record.namespace, record.name), {"status": outcome}, subresource="status"
             )
         except (NotFound, Conflict):
-            # Somebody has deleted the record.
+            # The record was deleted meanwhile.
             self._known.pop(record.job_uid, None)
             return
         self._known[record.job_uid] = completed(record)

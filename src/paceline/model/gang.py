@@ -169,7 +169,7 @@ class PodTools:
 class JobProgress:
     """What the status of a job adds to its spec."""
 
-    # How often all members have begun anew: after a pause, in another size, at someone's request.
+    # How often all members have started again: after a pause, in another size, at someone's request.
     resumes: int = 0
     # The resolved commit of the code, once it is known.
     commit: str = ""

@@ -96,7 +96,7 @@ def outcome_of(
 
 
 def lost_outcome(events: Iterable[Object], now: datetime) -> Object:
-    """Return the outcome of a job that went while nobody looked."""
+    """Return the outcome of a job that was deleted while no controller ran."""
     shown = last_events(events)
     return {"phase": DELETED, "deletionTime": to_wire(now), **({"events": shown} if shown else {})}
 

@@ -18,7 +18,7 @@ from paceline.presentation.events import in_order
 from paceline.presentation.job_summary import created_of, replica_specs
 from paceline.presentation.replica_pods import replica_pod
 
-# How a pod that was stopped from outside ends: it has no exit code that anybody read.
+# How a pod that was stopped from outside ends: its exit code was never read.
 STOPPED = "Stopped"
 ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
 CONTAINER = re.compile(r"spec\.containers\{([^}]*)\}")

@@ -71,7 +71,7 @@ class FileEntry:
 
 @dataclass(slots=True, kw_only=True)
 class VolumeFiles:
-    """The files of one claim. The first request creates or wakes its Explorer, which sleeps again when nobody asks."""
+    """The files of one claim. The first request creates or wakes its Explorer, which sleeps again when idle."""
 
     cluster: DirectCluster
     namespace: str

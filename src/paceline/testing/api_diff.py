@@ -288,7 +288,7 @@ def _is_own_event(item: Any) -> bool:
 
 _OWN_EVENTS = ("ipallocator-repair-controller", reasons.DELETE_REQUESTED)
 # A list that is whole may say so or not; and the real server of the tests runs without the admission that gives
-# every pod an account, because nobody there makes one, nor has it ours, which notes who asked for a job.
+# every pod an account, because no controller there creates one, nor has it ours, which notes who asked for a job.
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
     ("continue", ""),
     ("serviceAccount", "default"),

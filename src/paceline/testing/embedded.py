@@ -70,7 +70,7 @@ class Embedded:
 
     @property
     def console_pid(self) -> int | None:
-        """The console, while somebody looks at it."""
+        """The console, while a page is open."""
         return _named(holder(self.settings.console_lock))
 
     def kill_control_plane(self) -> None:

@@ -91,11 +91,11 @@ def test_a_service_says_who_suspended_and_resumed_it():
     assert messages(free)["Resumed"] == "resumed by bob; its pod is created again"
 
 
-def test_nobody_suspends_an_idle_service():
+def test_an_idle_service_is_suspended_in_nobodys_name():
     view = test_services.seen(*test_services.RUNNING, used=NOW, asked_by="ada")
     plan = decide_service(view, test_services.after(1000))
 
-    assert messages(plan)["Suspended"].startswith("nobody has used it")
+    assert messages(plan)["Suspended"].startswith("unused for ")
 
 
 def test_an_application_says_who_changed_and_stopped_it():

@@ -131,7 +131,7 @@ class Journal:
 
     def _deleted_between(self, after: int, until: int) -> tuple[str, ...]:
         if not after:
-            return ()  # Nobody who has nothing yet needs to know of deletions.
+            return ()  # A new subscriber has no rows that could be deleted.
         recent = takewhile(lambda item: item[1] > after, reversed(self._deleted.items()))
         return tuple(uid for uid, number in recent if number <= until)
 

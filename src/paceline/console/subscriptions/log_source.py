@@ -138,7 +138,7 @@ class PodLogSource:
         restarts = int(_status_of(pod, request.container).get("restartCount") or 0)
         if self._restarts is None:
             self._restarts = restarts
-        # The container was restarted while nobody read: what is left of its log is the previous one.
+        # The container was restarted between two readings: the remainder of its log is the previous one.
         is_previous = request.is_previous or restarts > self._restarts
         query = self._query(follow=request.is_followed and not is_previous, previous=is_previous)
         return _Place(path=PODS.path(request.namespace, request.pod, "log"), query=query, pod=pod)

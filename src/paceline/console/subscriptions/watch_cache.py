@@ -70,7 +70,7 @@ class WatchCache:
         return running
 
     def _make_room(self, credential_id: str, count: int) -> None:
-        """End feeds that nobody uses, the oldest first, as far as their connections are needed."""
+        """End unused feeds, the oldest first, as far as their connections are needed."""
         mine = [place for place in self._running if place[0] == credential_id]
         used = self._logs[credential_id] + sum(len(key.collections) for _, key in mine)
         for place in mine:
@@ -82,7 +82,7 @@ class WatchCache:
 
     def _leave(self, place: tuple[str, FeedKey], running: _Running) -> None:
         if running.feed.error is not None:
-            # Whoever asks next gets an answer of the cluster, and not an old one.
+            # The next request is answered by the cluster, not from this cache.
             self._end(place)
             return
         loop = asyncio.get_running_loop()

@@ -240,7 +240,7 @@ class Apps:
         return written
 
     async def _set_paused(self, app: Object, job: RevisionJob, *, is_paused: bool) -> None:
-        # Whoever asked it of the application asks it of the job.
+        # The person who paused the application is recorded on the job, too.
         asked_by = annotations_of(app).get(well_known_labels.ASKED_BY)
         metadata = {"uid": job.uid, **({"annotations": {well_known_labels.ASKED_BY: asked_by}} if asked_by else {})}
         change = {"metadata": metadata, "spec": {"runMode": {"pause": {"enabled": is_paused}}}}

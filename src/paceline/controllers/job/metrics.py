@@ -14,7 +14,7 @@ from paceline.client.interface import Change
 from paceline.errors import BadRequest
 from paceline.model.job_status import ConditionType, Phase
 
-# A job that waits or runs again because somebody asked for it has not recovered from anything.
+# A job that waits or runs again on request has not recovered from anything.
 ON_HOLD = (ConditionType.PAUSED, ConditionType.SUSPENDED)
 
 
@@ -57,7 +57,7 @@ class JobMetrics:
         try:
             times = until_running(old, new)
         except BadRequest:
-            # Somebody else wrote into the status; the reconciler reports it.
+            # Another writer changed the status; the reconciler reports it.
             return
         if times is not None:
             since, running, is_first = times

@@ -200,7 +200,7 @@ class Jobs:
         )
 
     def _starts_singly(self, job: Object, view: JobSnapshot) -> bool:
-        """Return whether nobody sees to it that all pods of the job start, or none."""
+        """Return whether no scheduler guarantees that all pods of the job start, or none."""
         if self.schedules_gangs or has_gang_scheduler(job, view.gang):
             return False
         return group_kind(view.gang, view.naming, self.native_groups) is None

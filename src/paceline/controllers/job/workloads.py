@@ -88,7 +88,7 @@ class Workloads:
         if workload is not None and (controller_of(workload) or {}).get("uid") != uid_of(job):
             workload = None
         state = queue_state(queue, workload, {name: flavor for (_, name), flavor in flavors.cache.items()})
-        # A job that somebody suspended says so, not that its queue was left.
+        # A job suspended by a person says so, not that it left its queue.
         return replace(state, message="") if registry.is_suspended(job) else state
 
     async def sync(self, job: Object, naming: JobNaming, view: WorkloadView) -> None:

@@ -1,4 +1,4 @@
-"""Explorer: serves the files and training curves of one claim, and sleeps while nobody asks.
+"""Explorer: serves the files and training curves of one claim, and sleeps while idle.
 
 In     a spec whose fields already satisfy their bounds.
 Out    its faults, the claim it serves, and the pod that serves it.

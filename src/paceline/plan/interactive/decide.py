@@ -107,12 +107,12 @@ def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
     ):
         return _suspend(view, now, reason=suspension.reason, message=suspension.message)
     if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in view.pods):
-        message = "its program has ended: it was shut down, or nobody had used it for long; open it to go on"
+        message = "its program has ended: it was shut down, or was idle for too long; open it to resume"
         return _suspend(view, now, reason=reasons.ENDED, message=message)
-    # The idle time starts anew after a resume.
+    # A resume resets the idle time.
     last = now if suspension is not None and suspension.status else _last_use(view, now)
     if last is not None and _may_idle(view) and now - last >= timedelta(seconds=window.idle_seconds):
-        message = f"nobody has used it for {window.idle_seconds} seconds; open it to go on"
+        message = f"unused for {window.idle_seconds} seconds; open it to resume"
         return _suspend(view, now, reason=reasons.IDLE, message=message)
     return _go_on(view, now, last=last)
 
@@ -215,7 +215,7 @@ def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, .
 
 def _with_idleness(status: ServiceStatus, now: datetime, *, last: datetime, view: ServiceSeen) -> ServiceStatus:
     is_idle = _may_idle(view) and now - last >= IDLE_AFTER
-    message = f"nobody has used it since {to_wire(last)}" if is_idle else ""
+    message = f"unused since {to_wire(last)}" if is_idle else ""
     reason = reasons.NOT_USED if is_idle else reasons.NONE
     return status.put(Trait.IDLE, now, holds=is_idle, reason=reason, message=message)
 
@@ -249,7 +249,7 @@ def _news(previous: ServiceStatus, current: ServiceStatus, *, asked_by: str) -> 
 
 
 def _resumed(previous: ServiceStatus, asked_by: str) -> str:
-    """Return the message of a resume; nobody asked for one after idleness but whoever opened it."""
+    """Return the message of a resume; after idleness, the first request is what asked for it."""
     suspension = previous.condition(Trait.SUSPENDED)
     is_asked = asked_by and suspension is not None and suspension.reason == reasons.SUSPENDED
     resumed = f"resumed by {asked_by}" if is_asked else "it resumes"
@@ -263,7 +263,7 @@ def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus
 
 def hindered(view: ServiceSeen, plan: ServicePlan, message: str, *, now: datetime, until: datetime) -> ServicePlan:
     """Return the plan while the cluster rejects an object of it: the status says so, and only a retry is ever new."""
-    # The idle time does not start anew with every retry.
+    # A retry does not reset the idle time.
     status = plan.status.but(phase=ServicePhase.INITIALIZING, waiting=message, last_activity=view.status.last_activity)
     status = status.put(Trait.READY, now, holds=False, reason=reasons.REFUSED, message=message)
     plan = replace(plan, status=status, events=())

@@ -13,7 +13,7 @@ from paceline.plan.job.manifests import owner_labels
 
 # Annotation with the digest of the spec: a pod with another digest is replaced.
 DIGEST = "paceline.dev/spec-digest"
-# The user of confined pods: nobody in particular, and not root.
+# The user of confined pods: an ordinary one that owns nothing.
 CONFINED_USER = 65532
 
 

@@ -1,7 +1,7 @@
 """Pods that the cluster takes away: preempted, evicted, deleted with their node. No restart is counted for them.
 
-A pod that was to end long ago, on a node that is not ready or gone, is lost: nobody will report its end. It is deleted
-by force, so that its replica can run elsewhere; see decision record 0035 for what that guarantees.
+A pod that was to end long ago, on a node that is not ready or gone, is lost: its end will never be reported. It is
+deleted by force, so that its replica can run elsewhere; see decision record 0035 for what that guarantees.
 """
 
 from dataclasses import replace
@@ -83,7 +83,7 @@ def give_up_lost(view: JobView, plan: Plan, now: datetime) -> Plan:
 def _with_node_lost(view: JobView, status: JobStatus, pod: PodSnapshot, now: datetime) -> JobStatus:
     """Return the status with a lost pod as its failure; a restart that was charged for its consequences is refunded.
 
-    The peers of a lost replica often fail first, before anybody knows that its node is dead.
+    The peers of a lost replica often fail first, before its node is known to be dead.
     """
     charged, message = view.stored.failure, view.lost[pod.name]
     is_gang = view.gang.scope is RestartScope.GANG

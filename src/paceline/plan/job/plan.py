@@ -48,7 +48,7 @@ class Plan:
 
     status: JobStatus
     delete: tuple[str, ...] = ()
-    # Pods whose end nobody will report: they are deleted without a grace period.
+    # Pods whose end will never be reported: they are deleted without a grace period.
     force_delete: tuple[str, ...] = ()
     create: tuple[NewPod, ...] = ()
     auxiliary_pods: tuple[AuxiliaryPod, ...] = ()

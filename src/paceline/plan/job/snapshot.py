@@ -55,7 +55,7 @@ class NodeSnapshot:
 
     @property
     def is_certain(self) -> bool:
-        """Whether somebody vouches that the pods of a lost node have ended."""
+        """Whether the pods of a lost node have certainly ended."""
         return self.is_lost and (self.is_gone or self.is_out_of_service)
 
 
@@ -135,13 +135,13 @@ class JobSnapshot:
     departed: Mapping[str, Disruption] = field(default_factory=dict)
     # The nodes of overdue pods by name; None on a cluster whose nodes cannot be lost.
     nodes: Mapping[str, NodeSnapshot] | None = None
-    # Whether nobody schedules all pods of the job together, or none of them.
+    # Whether no scheduler guarantees that all pods of the job start, or none.
     starts_singly: bool = False
     # Whether pods on a node that is merely not ready are waited for (annotation paceline.dev/node-lost).
     waits_for_nodes: bool = False
     generation: int = 1
     is_paused: bool = False
-    # Whether somebody suspended the job, or its queue has not admitted it.
+    # Whether the job was suspended, or its queue has not admitted it.
     is_suspended: bool = False
     # The state of the job in its queue, if it has one.
     queueing: QueueState | None = None
@@ -157,7 +157,7 @@ class JobSnapshot:
 
     @property
     def by(self) -> str:
-        """Return the end of a phrase such as `paused by admin`; empty if nobody is known to have asked."""
+        """Return the end of a phrase such as `paused by admin`; empty if no person is recorded."""
         return f" by {self.asked_by}" if self.asked_by else ""
 
     @property

@@ -78,7 +78,7 @@ class WorkloadView:
     # The status of the job as it is written now.
     status: JobStatus
     workload: Object | None
-    # Whether somebody has suspended or paused the job, so that it needs no quota.
+    # Whether the job was suspended or paused, so that it needs no quota.
     is_on_hold: bool = False
     # Whether a pod of the job may still run.
     has_live_pods: bool = False

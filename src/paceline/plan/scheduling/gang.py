@@ -73,7 +73,7 @@ def place(
         if message := _not_yet(gang):
             turn.waits |= dict.fromkeys(_keys(gang), message)
             continue
-        # One that asks for more than there is waits behind nobody: it says so at once, and has no place in the queue.
+        # One that asks for more than the cluster has waits behind no other: it says so, and has no place in the queue.
         if not _exceeds(gang, capacity, shared) and (message := _behind(gang, turn.reserved)):
             turn.waits |= dict.fromkeys(_keys(gang), message)
             turn.queue.append(gang)
@@ -148,7 +148,7 @@ def _exceeds(gang: PodGroup, capacity: NodeResources, shared: frozenset[str]) ->
 def _behind(gang: PodGroup, reserved: AbstractSet[str]) -> str:
     """Return which of its resources others get first.
 
-    It names nobody: with each new first one, the message of every waiting pod would change and be an event.
+    It names no job: with each new first one, the message of every waiting pod would change and be an event.
     """
     needs = _needs(gang)
     names = [

@@ -1,4 +1,4 @@
-"""`python -m paceline.podtools files`: the HTTP server of a volume, which ends when nobody uses it."""
+"""`python -m paceline.podtools files`: the HTTP server of a volume, which ends when idle."""
 
 import argparse
 import contextlib
@@ -59,12 +59,12 @@ class FileServer(ThreadingHTTPServer):
                 self._used.set()
 
     def wait_idle(self, seconds: float) -> None:
-        """Return once nobody has used it for so long."""
+        """Return once it has been idle for so long."""
         while self._used.wait(seconds) or self.active:
             self._used.clear()
 
     def end_when_idle(self, seconds: float) -> None:
-        """End `serve_forever` once nobody has used it for so long."""
+        """End `serve_forever` once the server has been idle for so long."""
         self.wait_idle(seconds)
         self.shutdown()
 
@@ -319,16 +319,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_server(options: argparse.Namespace, secret: dict[str, str], reporter: Reporter) -> str:
-    """Serve until nobody has used it for `--idle-seconds`."""
+    """Serve until it has been idle for `--idle-seconds`."""
     token = secret.get("token", "")
     if not token:
-        raise StepFailed("the Secret with the token is empty; delete it and this pod, so that both are made anew")
+        raise StepFailed("the Secret with the token is empty; delete it and this pod, so that both are created again")
     with FileServer((options.host, options.port), open_root(options.root), token) as server:
         reporter.log(f"serving {options.root} at port {options.port}")
         if options.idle_seconds:
             threading.Thread(target=server.end_when_idle, args=(options.idle_seconds,), daemon=True).start()
         server.serve_forever()
-    return f"nobody has used it for {options.idle_seconds} seconds"
+    return f"unused for {options.idle_seconds} seconds"
 
 
 STEPS = {"files": PodStep(add_arguments, run_server)}

@@ -1,6 +1,6 @@
 """Read the scalars of TensorBoard's event files: the record format and a part of its protobuf messages.
 
-The files are hostile: whoever wrote them chose every length. A record is read only if its length has the right
+The files are hostile: their author chose every length. A record is read only if its length has the right
 checksum and is at most `MOST_RECORD`; larger ones (images, graphs) are skipped, and nothing here recurses. A file that
 is still being written ends in the middle of a record: reading stops there and goes on later from the same offset.
 """
@@ -68,7 +68,7 @@ def masked_crc(data: bytes) -> int:
 def records(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the offset after each whole record and its data (empty if it was skipped); CorruptRecord at a bad length.
 
-    The checksum of the data is checked by whoever uses them, since it takes most of the time.
+    The checksum of the data is checked by the caller, since it takes most of the time.
     """
     offset = stream.tell()
     while len(head := stream.read(HEADER.size)) == HEADER.size:

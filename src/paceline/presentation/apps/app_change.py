@@ -56,7 +56,7 @@ def recorded_spec(record: Mapping[str, Any]) -> Object:
 
 
 def noted(app: Object, person: str) -> Object:
-    """Return an application with the name of the person who asks for its spec; unchanged if nobody knows the name."""
+    """Return an application with the name of the person who asks for its spec; unchanged if the name is unknown."""
     if not person:
         return app
     annotations = {**annotations_of(app), well_known_labels.ASKED_BY: person}
@@ -77,7 +77,7 @@ def app_change(current: Object, updated: Object, record: Mapping[str, Any] | Non
     """Return what an update of a valid application changes.
 
     The record's spec shows the job that ran; without it, or if it is not that of the current spec, the job is
-    rendered anew.
+    rendered again.
     """
     status = status_of(current)
     job = status.job[1] if status.job else ""

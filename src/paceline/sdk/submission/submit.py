@@ -163,7 +163,7 @@ class ObjectCreator:
         try:
             faults = self.find_claim_faults(document.object, lookup)
         except Forbidden:
-            # Whoever may not list claims may still use them.
+            # A caller who may not list claims may still use them.
             return
         if faults:
             label = f"{document.object['kind'].lower()}/{name_of(document.object)}"
