@@ -17,7 +17,7 @@ from paceline.kinds.spec.hyperparameters import Hyperparameters, flags_of, varia
 from paceline.kinds.spec.pod_template import each_container, literal, with_env
 from paceline.kinds.spec.run_policy import RunMode, is_debug
 from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git, Source, pinned, working_dir
-from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, PodTools, ReplicaId
+from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
 
 # Our program, in our own image, that does the work in the pods.
 PROGRAM = ("python", "-m", "paceline.podtools")
@@ -68,7 +68,6 @@ class _PodContext:
     """The pod that additions are made for: its job, its replica and its template."""
 
     site: JobNaming
-    tools: PodTools
     place: ReplicaId
     template: Mapping[str, Any]
 
@@ -85,8 +84,7 @@ class _PodContext:
         user = {key: context[key] for key in SAME_USER if key in context}
         return {
             "name": name,
-            "image": self.tools.image,
-            **({"imagePullPolicy": self.tools.pull_policy} if self.tools.pull_policy else {}),
+            **self.site.tools.image_fields,
             "command": [*PROGRAM, *(literal(argument) for argument in arguments)],
             "volumeMounts": [dict(mount) for mount in mounts],
             "securityContext": {**CONFINED, **user},
@@ -109,15 +107,15 @@ class _PodContext:
     def pod(self, container: Free, volumes: tuple[Free, ...]) -> Free:
         """Return a pod with one container of ours."""
         spec = self.template["spec"]
-        shared = {key: spec[key] for key in SHARED if key in spec} | _pull_secrets(spec, self.tools)
+        shared = {key: spec[key] for key in SHARED if key in spec} | self.site.tools.pull_secret_fields(spec)
         return {"spec": {**shared, "containers": [container], "volumes": [dict(volume) for volume in volumes]}}
 
 
-def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming, tools: PodTools) -> Gang:
+def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Gang:
     """Return the gang with source, input, output and hyperparameters added to its pods."""
 
     def context_of(member: Member) -> _PodContext:
-        return _PodContext(site=site, tools=tools, place=member.place, template=member.template)
+        return _PodContext(site=site, place=member.place, template=member.template)
 
     members = tuple(_fed(member, spec, context_of(member)) for member in gang.members)
     if spec.hyperparameters is not None and not _runs_debug_command(spec, spec.hyperparameters):
@@ -164,7 +162,8 @@ def _fed(member: Member, spec: DataFlowSpec, context: _PodContext) -> Member:
         return member
     template = _loaded(member.template, additions)
     if any(addition.init_containers for addition in additions):
-        template = {**template, "spec": {**template["spec"], **_pull_secrets(template["spec"], context.tools)}}
+        pull_secrets = context.site.tools.pull_secret_fields(template["spec"])
+        template = {**template, "spec": {**template["spec"], **pull_secrets}}
     if spec.source is not None:
         template = _at_home(template, spec.source)
     keeping = next((addition.keeping for addition in additions if addition.keeping is not None), None)
@@ -173,26 +172,6 @@ def _fed(member: Member, spec: DataFlowSpec, context: _PodContext) -> Member:
         grace = (USUAL_GRACE if seconds is None else int(seconds)) + LAST_COPY_SECONDS
         template = {**template, "spec": {**template["spec"], "terminationGracePeriodSeconds": grace}}
     return replace(member, template=template, keeping=keeping)
-
-
-def with_tools(template: Mapping[str, Any], tools: PodTools) -> Free:
-    """Return a template whose containers of our own image use the image of this installation."""
-    spec, ours = template["spec"], PodTools().image
-    if tools == PodTools() or all(container["image"] != ours for container in spec["containers"]):
-        return dict(template)
-    policy = {"imagePullPolicy": tools.pull_policy} if tools.pull_policy else {}
-    containers = [
-        {**container, "image": tools.image, **policy} if container["image"] == ours else container
-        for container in spec["containers"]
-    ]
-    return {**template, "spec": {**spec, "containers": containers, **_pull_secrets(spec, tools)}}
-
-
-def _pull_secrets(spec: Mapping[str, Any], tools: PodTools) -> Free:
-    """Return the pull secrets of a pod with a container of our image: its author's, and ours."""
-    names = [dict(secret) for secret in spec.get("imagePullSecrets") or ()]
-    names += [{"name": name} for name in tools.pull_secrets if {"name": name} not in names]
-    return {"imagePullSecrets": names} if names else {}
 
 
 def _loaded(template: Mapping[str, Any], additions: list[_PodAdditions]) -> Free:

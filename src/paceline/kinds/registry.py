@@ -35,7 +35,7 @@ from paceline.kinds.kind_types import (
     ServiceKind,
 )
 from paceline.kinds.name_rules import HASH_LENGTH, pod_name_room, service_room, service_too_long, too_long
-from paceline.kinds.pod_injection import inject, with_tools
+from paceline.kinds.pod_injection import inject
 from paceline.kinds.schema import Components, crd, object_schema
 from paceline.kinds.spec.data import DataFlowSpec, check_fed, fed_claims
 from paceline.kinds.spec.pod_template import claims_in, with_one_volume_per_claim
@@ -204,12 +204,13 @@ def expand(
         stem=stem_of(obj),
         ports=ports,
         progress=progress,
+        tools=tools,
     )
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)
     gang = with_limits(kind.expand(spec, site), policy if isinstance(policy, Limits) else None)
     if isinstance(spec, DataFlowSpec):
-        gang = inject(gang, spec, site, tools)
+        gang = inject(gang, spec, site)
     members = tuple(replace(member, template=with_one_volume_per_claim(member.template)) for member in gang.members)
     return site, replace(gang, members=members, queue=queue, priority=priority)
 
@@ -222,18 +223,21 @@ def gang_of(job: Object) -> Gang | None:
         return None
 
 
-def expand_service(obj: Object, tools: PodTools | None = None) -> InteractiveWorkload:
+def expand_service(
+    obj: Object,
+    tools: PodTools = PodTools(),  # noqa: B008 - a frozen value
+) -> InteractiveWorkload:
     """Return a service as a pod with an HTTP port, independent of its program; raise Invalid with all its faults.
 
-    `tools` is the image of our own containers, if it is not the embedded cluster's.
+    `tools` is the image of our own containers.
     """
     if broken_rules := service_faults(obj):
         raise Invalid(broken_rules)
     kind, spec = read_service(obj)
-    site = JobNaming(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
+    site = JobNaming(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={}, tools=tools)
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     window = kind.expand(spec, site)
-    template = with_tools(with_one_volume_per_claim(window.template), tools or PodTools())
+    template = with_one_volume_per_claim(window.template)
     digest = f"{window.digest}{_digest(obj)}"
     return replace(window, template=template, queue=queue, priority=priority, digest=digest)
 

@@ -164,6 +164,17 @@ class PodTools:
     # Names of Secrets in the namespace of the job.
     pull_secrets: tuple[str, ...] = ()
 
+    @property
+    def image_fields(self) -> dict[str, str]:
+        """The fields of a container that name the image and how it is pulled."""
+        return {"image": self.image} | ({"imagePullPolicy": self.pull_policy} if self.pull_policy else {})
+
+    def pull_secret_fields(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the field of a pod spec with the pull secrets of its author and ours; empty without any."""
+        names = [dict(secret) for secret in spec.get("imagePullSecrets") or ()]
+        names += [{"name": name} for name in self.pull_secrets if {"name": name} not in names]
+        return {"imagePullSecrets": names} if names else {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
@@ -179,7 +190,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobNaming:
-    """What is known about a job before it is expanded: the names and ports that its members may need."""
+    """What is known about a job before it is expanded: names, ports and the image of our containers in its pods."""
 
     job: str
     namespace: str
@@ -187,6 +198,7 @@ class JobNaming:
     stem: str
     ports: Mapping[str, int]
     progress: JobProgress = JobProgress()
+    tools: PodTools = PodTools()
 
     @property
     def is_resumed(self) -> bool:

@@ -1,6 +1,7 @@
 """Explorer: T9k's kind for the files of a claim."""
 
 from paceline.kinds import registry
+from paceline.model.gang import PodTools
 from paceline.podtools.files.server import TOKEN_HEADER
 from paceline.presentation import explorer
 
@@ -38,6 +39,14 @@ def test_the_pod_has_the_claim_and_its_token_and_nothing_of_the_cluster():
     assert pod["automountServiceAccountToken"] is False
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
     assert (window.service, window.has_token, window.ends_by_itself) == ("ex-data", True, True)
+
+
+def test_the_server_is_pulled_as_the_installation_says():
+    tools = PodTools(image="registry.example/paceline:1", pull_policy="Always", pull_secrets=("mirror",))
+    pod = registry.expand_service(manifest(), tools).template["spec"]
+
+    assert pod["imagePullSecrets"] == [{"name": "mirror"}]
+    assert [(one["image"], one["imagePullPolicy"]) for one in pod["containers"]] == [(tools.image, "Always")]
 
 
 def test_every_claim_has_an_explorer_whose_name_is_short_enough():

@@ -16,7 +16,7 @@ from paceline.kinds.kind_types import Claim, ServiceKind
 from paceline.kinds.pod_injection import PROGRAM
 from paceline.kinds.spec.fields import Count, Part, about
 from paceline.kinds.spec.run_policy import Scheduler
-from paceline.model.gang import JobNaming, PodTools
+from paceline.model.gang import JobNaming
 from paceline.model.interactive import PORT_NAME, InteractiveWorkload, secret_name
 
 PLURAL = "explorers"
@@ -56,8 +56,7 @@ def expand(spec: ExplorerSpec, site: JobNaming) -> InteractiveWorkload:
     """Return the pod: our file server with the claim and its token, and no credentials of the cluster."""
     container = {
         "name": "files",
-        # The controller replaces it by the image of its own installation.
-        "image": PodTools().image,
+        **site.tools.image_fields,
         # Listen only on the pod's address: pods may share the host's network.
         "command": [
             *(*PROGRAM, "files", f"--root={ROOT}", "--host=$(POD_IP)", f"--port={PORT}"),
@@ -85,6 +84,7 @@ def expand(spec: ExplorerSpec, site: JobNaming) -> InteractiveWorkload:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
         "containers": [container],
+        **site.tools.pull_secret_fields({}),
         "volumes": [
             {"name": "volume", "persistentVolumeClaim": {"claimName": spec.storage_name}},
             {"name": TOKEN_VOLUME, "secret": {"secretName": secret_name(site.stem)}},
