@@ -75,14 +75,20 @@ def log_in(address, code):
 
 
 @contextlib.contextmanager
-def console_before(kubeconfig):
+def console_process(kubeconfig):
+    """Start a console; yield its address, a one-time code and its process id."""
     command = [sys.executable, "-c", IN_FRONT, str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            address, code = process.stdout.readline().split()
-            yield Console(host=address.removeprefix("http://"), pid=process.pid, cookie=log_in(address, code))
+            yield *process.stdout.readline().split(), process.pid
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def console_before(kubeconfig):
+    with console_process(kubeconfig) as (address, code, pid):
+        yield Console(host=address.removeprefix("http://"), pid=pid, cookie=log_in(address, code))
 
 
 def job(number):
