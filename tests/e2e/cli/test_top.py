@@ -167,14 +167,13 @@ def series_of(home: Embedded, query: str) -> list[dict[str, Any]]:
 
 
 def used(home: Embedded, pod: str, field: str, container: str = "main") -> float:
-    """What a pod's series say that it has used in all: each rate, for the seconds since the one before."""
+    """What a pod's series say that it has used in all: each rate, for the seconds that it stands for."""
     query = f"namespace=default&pod={pod}&seconds=3600&points=720"
     items = [entry for entry in series_of(home, query) if entry["container"] == container]
     if not items:
         return 0.0
-    times, rates = items[0]["times"], items[0]["values"][field]["mean"]
-    starts = (times[0] - 5, *times)
-    return sum(rate * (end - start) for start, end, rate in zip(starts, times, rates, strict=False) if rate)
+    rates = items[0]["values"][field]["mean"]
+    return sum(rate * seconds for rate, seconds in zip(rates, items[0]["seconds"], strict=True) if rate)
 
 
 # Four loads of which the kernel counts CPU seconds, bytes of memory, bytes to the disk and bytes to the network.
