@@ -137,7 +137,10 @@ async def sampling(_chosen):
             parts["record"] += time.thread_time() - began
     for name, what in (("measure", parts["measure"] - parts["node alone"]), ("record", parts["record"])):
         share = what / SAMPLES / PERIOD_SECONDS
-        print(f"{name} {SLEEPERS} containers: {what / SAMPLES * 1000:.2f} ms of CPU a sample, {share:.2%} of a core", end="")
+        print(
+            f"{name} {SLEEPERS} containers: {what / SAMPLES * 1000:.2f} ms of CPU a sample, {share:.2%} of a core",
+            end="",
+        )
         print(f"  (load {os.getloadavg()[0]:.1f})")
 
 

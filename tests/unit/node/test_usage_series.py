@@ -124,9 +124,7 @@ def test_a_minute_after_a_pause_has_the_mean_of_the_pause_and_not_of_the_whole_l
     cpu = 580 * 8.0
     for end in (START + 621, START + 626, START + 655, START + 661, START + 666):
         cpu += (end - last) * 0.5
-        ring.append(
-            Counters(time=end, process=0, age_seconds=end - START, values=(cpu, 1.0, *(UNKNOWN,) * 6)), last
-        )
+        ring.append(Counters(time=end, process=0, age_seconds=end - START, values=(cpu, 1.0, *(UNKNOWN,) * 6)), last)
         last = end
 
     form = struct.Struct("<df4x24f")
