@@ -109,10 +109,9 @@ async def sampling(_chosen):
 
     In this process, so that other work on the machine counts for nothing; the node itself is measured anyway.
     """
-    program = "sleep 3600 & sleep 3600 & wait"
     with contextlib.ExitStack() as stack:
         folders = Folders(root=Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        shells = [subprocess.Popen(["sh", "-c", program], start_new_session=True) for _ in range(SLEEPERS)]
+        shells = [sleeping_shell() for _ in range(SLEEPERS)]
         for shell in shells:
             stack.callback(end_group, shell)
         shims = [ProcessHandle(pid=shell.pid, start_ticks=start_ticks(shell.pid), boot_id="") for shell in shells]
@@ -142,6 +141,10 @@ async def sampling(_chosen):
             end="",
         )
         print(f"  (load {os.getloadavg()[0]:.1f})")
+
+
+def sleeping_shell():
+    return subprocess.Popen(["sh", "-c", "sleep 3600 & sleep 3600 & wait"], start_new_session=True)
 
 
 def end_group(process):

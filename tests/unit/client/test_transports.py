@@ -270,7 +270,7 @@ def test_a_connection_that_is_cut_under_tls_is_no_reason_for_distrust():
     incoming.write_eof()
     tls = ssl.create_default_context().wrap_bio(incoming, ssl.MemoryBIO(), server_hostname="api.test")
 
-    with pytest.raises(Unreachable, match="https://api.test hung up"), translate_errors("https://api.test"):
+    with pytest.raises(Unreachable, match="hung up"), translate_errors("https://api.test"):
         tls.do_handshake()
 
 
