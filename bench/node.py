@@ -1,25 +1,36 @@
-"""What a pod costs over a bare process: its start, many at once, its log, its being watched, and an idle cluster.
+"""What a pod costs over a bare process: its start, many at once, its log, its being measured, and an idle cluster.
 
-    .venv/bin/python -m bench.node [--only start many log idle] [--pods N] [--lines N] [--rounds N]
+    .venv/bin/python -m bench.node [--only start many log idle sampling] [--pods N] [--lines N] [--rounds N]
 
 Each number stands beside a floor of the same round: the same program started by `Popen`, or read from a pipe.
 """
 
 import argparse
 import asyncio
+import contextlib
 import os
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.memory import memory_of
 from paceline.client.http.cluster import HttpCluster
 from paceline.client.interface import PODS, Select
 from paceline.client.rest_config import from_json
-from paceline.host.effects import RealChance
+from paceline.effects import ProcessHandle
+from paceline.host.effects import RealChance, RealFiles
+from paceline.host.proc_stats import measure
+from paceline.node.devices import Devices
+from paceline.node.host_info import Folders
+from paceline.node.runtime.shim import start_ticks
+from paceline.node.server.stats import PERIOD_SECONDS, Sample
+from paceline.node.usage.recorder import UsageRecorder
 from paceline.testing.embedded import embedded
 
 # Says when it runs, on the clock that all processes of a machine share.
@@ -28,6 +39,8 @@ TINY = "pass"
 WIDE = 4
 SLEEPERS = 100
 LOOK_SECONDS = 20
+# Five minutes of them, so that minutes are merged, too.
+SAMPLES = 60
 FINAL = ("Succeeded", "Failed")
 
 
@@ -91,7 +104,55 @@ async def idle(_chosen):
         print(f"with {SLEEPERS} pods: {full[name]:5.2f} %")
 
 
-PARTS = {"start": start, "many": many, "log": log, "idle": idle}
+async def sampling(_chosen):
+    """CPU time of measuring 100 containers of three processes each, and of keeping what they used.
+
+    In this process, so that other work on the machine counts for nothing; the node itself is measured anyway.
+    """
+    with contextlib.ExitStack() as stack:
+        folders = Folders(root=Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        shells = [sleeping_shell() for _ in range(SLEEPERS)]
+        for shell in shells:
+            stack.callback(end_group, shell)
+        shims = [ProcessHandle(pid=shell.pid, start_ticks=start_ticks(shell.pid), boot_id="") for shell in shells]
+        files = RealFiles()
+        recorder = UsageRecorder(files=files, folders=folders, devices=Devices(files=files, folders=folders, pools=()))
+        recorder.start()
+        pods = [pod(f"sleeper-{number}", "") for number in range(SLEEPERS)]
+        for number, each in enumerate(pods):
+            each["metadata"]["uid"] = f"uid-{number}"
+            files.make_folder(folders.usage(f"uid-{number}"))
+        running = tuple((each, {"main": shim}) for each, shim in zip(pods, shims, strict=True))
+        parts = {"node alone": 0.0, "measure": 0.0, "record": 0.0}
+        for number in range(SAMPLES):
+            at = datetime.fromtimestamp(1_900_000_000 + 5.1 * number, UTC)
+            for name, subjects in (("node alone", ()), ("measure", shims)):
+                began = time.thread_time()
+                measurement = measure(frozenset(subjects))
+                parts[name] += time.thread_time() - began
+            sample = Sample(at=at, moment=5.1 * number, measurement=measurement, pods=running)
+            began = time.thread_time()
+            recorder.record(sample)
+            parts["record"] += time.thread_time() - began
+    for name, what in (("measure", parts["measure"] - parts["node alone"]), ("record", parts["record"])):
+        share = what / SAMPLES / PERIOD_SECONDS
+        print(
+            f"{name} {SLEEPERS} containers: {what / SAMPLES * 1000:.2f} ms of CPU a sample, {share:.2%} of a core",
+            end="",
+        )
+        print(f"  (load {os.getloadavg()[0]:.1f})")
+
+
+def sleeping_shell():
+    return subprocess.Popen(["sh", "-c", "sleep 3600 & sleep 3600 & wait"], start_new_session=True)
+
+
+def end_group(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+PARTS = {"start": start, "many": many, "log": log, "idle": idle, "sampling": sampling}
 
 
 def show(what, ours, floor, name, *, goal):

@@ -64,3 +64,30 @@ def test_the_figures_are_those_of_tensorboard(tmp_path: Path) -> None:
     assert ours.keys() == theirs.keys()
     for tag, points in theirs.items():
         assert ours[tag] == points, tag
+
+
+@pytest.mark.slow
+def test_the_figures_of_a_thinned_curve_are_those_of_tensorboard(tmp_path: Path) -> None:
+    """A comparison has the last, least and largest of all points, and draws points that TensorBoard has."""
+    python = Path(os.environ["PACELINE_TENSORBOARD"]) / "bin" / "python"
+    events = [event(step, simple("loss", (step * 7919 % 10_007) / 10_007), time=1e9 + step) for step in range(10_000)]
+    (tmp_path / "events.out.tfevents.1.a").write_bytes(event_file(start(0), *events))
+    ran = subprocess.run([python, "-c", READ, tmp_path], check=True, capture_output=True, text=True, timeout=120)
+    root = open_root(str(tmp_path))
+    (run,) = CurveReader(root).read("", points=300)["runs"]
+    os.close(root)
+
+    (ours,) = run["scalars"]
+    theirs = json.loads(ran.stdout.splitlines()[-1])["loss"]
+    points = list(zip(ours["steps"], ours["times"], ours["values"], strict=True))
+    ends = [(bucket + 1) * len(theirs) // 300 for bucket in range(300)]
+    buckets = [[value for _, _, value in theirs[first:end]] for first, end in zip([0, *ends], ends, strict=False)]
+    assert (ours["count"], len(points)) == (len(theirs), 300)
+    assert set(points) <= {tuple(point) for point in theirs}
+    assert (ours["low"], ours["high"]) == ([min(bucket) for bucket in buckets], [max(bucket) for bucket in buckets])
+    for name, chosen in (
+        ("last", theirs[-1]),
+        ("min", min(theirs, key=lambda point: point[2])),
+        ("max", max(theirs, key=lambda point: point[2])),
+    ):
+        assert [ours[name]["step"], ours[name]["time"], ours[name]["value"]] == chosen

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from paceline.client.http.cluster import HttpCluster
-from paceline.client.http.transport import Unreachable
+from paceline.client.http.transport import Unreachable, translate_errors
 from paceline.client.interface import PODS, Select
 from paceline.client.rest_config import Access
 from paceline.client.sync import DirectCluster
@@ -262,6 +262,16 @@ def test_a_server_is_known_by_its_authority_and_name(dial, secure):
     wire.answers = [OK]
 
     assert dial(access).get(PODS, "team", "a") == {}
+
+
+def test_a_connection_that_is_cut_under_tls_is_no_reason_for_distrust():
+    """Cuts are tried again, distrust is not. OpenSSL has such a word of its own when it writes to a cut connection."""
+    incoming = ssl.MemoryBIO()
+    incoming.write_eof()
+    tls = ssl.create_default_context().wrap_bio(incoming, ssl.MemoryBIO(), server_hostname="api.test")
+
+    with pytest.raises(Unreachable, match="hung up"), translate_errors("https://api.test"):
+        tls.do_handshake()
 
 
 def test_a_client_is_known_by_its_certificate(dial, secure, tls_files, identities):

@@ -2,8 +2,10 @@
 
 import json
 import math
+import struct
 import time
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -115,6 +117,22 @@ def test_a_killed_agent_loses_no_sample_and_the_next_one_merges_what_is_left(rin
     assert ring.points(last, last + 60, step=5)[-1].mean[0] == 2.0
 
 
+def test_a_minute_after_a_pause_has_the_mean_of_the_pause_and_not_of_the_whole_life(ring):
+    """T-10: the agent was away when the minute began, or measured late; the container was busy before."""
+    ring.start()
+    last = fill(ring, 580, cores=lambda _: 8.0)
+    cpu = 580 * 8.0
+    for end in (START + 621, START + 626, START + 655, START + 661, START + 666):
+        cpu += (end - last) * 0.5
+        ring.append(Counters(time=end, process=0, age_seconds=end - START, values=(cpu, 1.0, *(UNKNOWN,) * 6)), last)
+        last = end
+
+    form = struct.Struct("<df4x24f")
+    end, seconds, *values = form.unpack(ring.files.read_range(ring.path, MINUTES.place(START + 660), form.size))
+
+    assert (end, seconds, values[8]) == (START + 660, 75.0, 0.5)
+
+
 def test_a_record_that_was_cut_is_left_out(ring):
     ring.start()
     fill(ring, 60)
@@ -185,6 +203,11 @@ class Place:
         node = Usage(cpu_seconds=self.seconds * 3, memory_bytes=9 * MIB, age_seconds=self.seconds)
         return Measurement(containers=dict.fromkeys(shims, own), node=node)
 
+    def measure_as(self, usage):
+        """Measure what a function returns for the container."""
+        node = Usage(cpu_seconds=1.0, memory_bytes=MIB, age_seconds=1.0)
+        self.app.stats.measure = lambda shims: Measurement(containers=dict.fromkeys(shims, usage()), node=node)
+
     async def begin(self):
         folder = FOLDERS.attempt(UID, "main", 0)
         self.sim.files.make_folder(folder)
@@ -233,6 +256,45 @@ async def test_a_container_is_told_with_its_requests_and_limits_and_the_pod_with
     assert "networkIn" not in main["values"]
     assert network["container"] == ""
     assert (network["values"]["networkIn"]["mean"][-1], network["values"]["networkOut"]["mean"][-1]) == (10.0, 20.0)
+
+
+@pytest.mark.parametrize("apart", [5.1, 6.7])
+@pytest.mark.parametrize("points", [720, 7])
+async def test_the_sum_of_a_series_is_what_was_used_however_far_apart_samples_are(place, apart, points):
+    """T-10: bursts, of which one is between two samples only, and a container that begins between two samples."""
+    place.sim.clock.advance(1.7)
+    place.seconds, used = 1.7, {"cpu": 0.0, "diskWrite": 0.0}
+    usage = Usage(cpu_seconds=0.0, memory_bytes=MIB, age_seconds=1.7)
+    place.measure_as(lambda: usage)
+    for number in range(60):
+        place.sim.clock.advance(apart)
+        place.seconds += apart
+        if number % 7 == 0:
+            used = {"cpu": used["cpu"] + 4.0, "diskWrite": used["diskWrite"] + 90e6}
+        disk = IOCounters(received=0, sent=int(used["diskWrite"]))
+        usage = Usage(cpu_seconds=used["cpu"], memory_bytes=MIB, age_seconds=place.seconds, disk=disk)
+        await place.app.stats.sample()
+
+    items = (await place.series(f"namespace=team&job=train&points={points}"))["items"]
+    (main,) = [item for item in items if item["container"]]
+
+    for field, amount in used.items():
+        rates = main["values"][field]["mean"]
+        total = sum(rate * seconds for rate, seconds in zip(rates, main["seconds"], strict=True))
+        assert total == pytest.approx(amount, rel=0.001)
+    steps = {after - before for before, after in pairwise(main["times"])}
+    assert len(steps) == 1
+    assert set(main["values"]["memory"]["mean"]) == {MIB}
+
+
+async def test_a_series_has_no_points_before_and_after_its_span(place):
+    await place.run(120)
+    now = place.sim.clock.now().timestamp()
+
+    items = (await place.series(f"namespace=team&job=train&from={now - 92}&to={now - 38}&points=720"))["items"]
+
+    (times,) = {tuple(item["times"]) for item in items}
+    assert (times[0] - now, times[-1] - now, len(times)) == (-90, -35, 12)
 
 
 async def test_the_node_is_told_with_what_it_has(place):
@@ -305,7 +367,8 @@ async def test_a_new_agent_goes_on_in_the_same_file(place):
     (main,) = [item for item in (await place.series())["items"] if item["container"]]
 
     assert set(main["values"]["cpu"]["mean"]) == {2.0}
-    assert len(main["times"]) == 24
+    # Also the six points of the time without an agent, whose mean is known.
+    assert len(main["times"]) == 30
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ def translate_errors(server: str, *others: type[Exception]) -> Generator[None, N
     unreached: tuple[type[Exception], ...] = (OSError, *others)
     try:
         yield
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+        # The connection was cut, which says nothing about who is at its other end.
+        raise Unreachable(f"{server} hung up: {error.reason or 'the connection was cut'}") from error
     except ssl.SSLError as error:
         raise HostError(f"{server} cannot be trusted: {error}; is this the right kubeconfig?") from error
     except TimeoutError as error:

@@ -108,9 +108,7 @@ class RingFile:
         if last is None or period(last, MINUTES.seconds) == period(sample.time, MINUTES.seconds):
             return
         start = period(last, MINUTES.seconds) * MINUTES.seconds
-        # Two samples more: a rate lies between two, and they are seldom exactly five seconds apart.
-        samples = _samples(self._between(SAMPLES, start - 2 * SAMPLES.seconds, start + MINUTES.seconds))
-        self._write_merged(MINUTES, rates(samples), start)
+        self._write_merged(MINUTES, rates(self._samples_from(start)), start)
         if period(last, QUARTERS.seconds) != period(sample.time, QUARTERS.seconds):
             start = period(last, QUARTERS.seconds) * QUARTERS.seconds
             self._write_merged(QUARTERS, _merged(self._between(MINUTES, start, start + QUARTERS.seconds)), start)
@@ -138,6 +136,15 @@ class RingFile:
         missing = [point for point in finer if newest < point.end <= complete]
         for number in sorted({period(point.end, ring.seconds) for point in missing}):
             self._write_merged(ring, missing, number * ring.seconds)
+
+    def _samples_from(self, start: float) -> list[Counters]:
+        """Return the samples of the minute that begins at `start`, and one before it: a rate lies between two."""
+        earlier = start - 2 * SAMPLES.seconds
+        samples = _samples(self._between(SAMPLES, earlier, start + MINUTES.seconds))
+        # A place that was left out still holds a sample of two hours ago.
+        recent = [sample for sample in samples if sample.time > earlier]
+        # The container has just begun, or the agent was away for longer than two samples.
+        return recent if recent and recent[0].time <= start else _samples(self._all(SAMPLES))
 
     def _write_merged(self, ring: Ring, finer: Iterable[Point], start: float) -> None:
         """Merge the points of the period that begins at `start` into its record."""

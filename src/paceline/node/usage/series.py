@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,8 @@ DEFAULT_SECONDS = 3600.0
 DEFAULT_POINTS, MAX_POINTS = 300, 5000
 # Containers in one answer; a job has at most some hundred.
 MAX_SERIES = 1000
+# Less is the rounding of a point that ends with its step.
+LEAST_SECONDS = 0.001
 MILLI = 1000
 
 
@@ -142,7 +144,8 @@ class SeriesServer:
 
     def _values(self, path: Path, request: SeriesQuery) -> Object:
         ring_file = RingFile(files=self.archive.world.files, path=path)
-        points = thin(ring_file.points(request.start, request.end, request.step), request.step)
+        resampled = resample(ring_file.points(request.start, request.end, request.step), request.step)
+        points = [point for point in resampled if request.start < point.end < request.end + request.step]
         values: Object = {}
         for index, name in enumerate(FIELDS):
             if any(not math.isnan(point.mean[index]) for point in points):
@@ -151,14 +154,23 @@ class SeriesServer:
                     kind: [_rounded(getattr(point, column)[index]) for point in points]
                     for kind, column in kinds.items()
                 }
-        return {"times": [round(point.end) for point in points], "values": values}
+        times, seconds = [round(point.end) for point in points], [round(point.seconds, 3) for point in points]
+        return {"times": times, "seconds": seconds, "values": values}
 
 
-def thin(points: list[Point], step: int) -> list[Point]:
-    """Return one point for every step in which there are any."""
+def resample(points: list[Point], step: int) -> list[Point]:
+    """Return one point for every step of which any second is covered, with how many seconds are.
+
+    Samples lie on no grid, so a point counts in each step for the seconds that it covers there. The sum of mean times
+    seconds is what was used, whatever the step is, and no step between two samples is empty.
+    """
     by_step: dict[int, list[Point]] = {}
     for point in points:
-        by_step.setdefault(period(point.end, step), []).append(point)
+        start = point.end - point.seconds
+        for number in range(math.floor(start / step), period(point.end, step) + 1):
+            covered = min(point.end, (number + 1) * step) - max(start, number * step)
+            if covered >= LEAST_SECONDS:
+                by_step.setdefault(number, []).append(replace(point, seconds=covered))
     return [merge(group, (number + 1) * step) for number, group in sorted(by_step.items())]
 
 

@@ -173,13 +173,14 @@ def test_the_folders_that_were_asked_for_first_are_forgotten(tmp_path, monkeypat
     os.close(root)
 
 
+@pytest.mark.parametrize("rounds", [10, pytest.param(40, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("seed", range(20))
-def test_hostile_event_files_crash_nothing(tmp_path, read, seed):
+def test_hostile_event_files_crash_nothing(tmp_path, read, seed, rounds):
     chance = random.Random(seed)
     whole = event_file(
         *(event(step, simple("loss", 1.0), tensor("accuracy", 0.5)) for step in range(20)), start(5), event(6)
     )
-    for number in range(10):
+    for number in range(rounds):
         data = bytearray(whole)
         for _ in range(chance.randrange(1, 8)):
             data[chance.randrange(len(data))] = chance.randrange(256)
@@ -191,7 +192,7 @@ def test_hostile_event_files_crash_nothing(tmp_path, read, seed):
         (folder / NAME).write_bytes(bytes(data[: chance.randrange(len(data))]))
         (folder / f"{NAME}.2").write_bytes(b"".join(map(record, messages)))
     answer = read()
-    assert len(answer["runs"]) == 10
+    assert len(answer["runs"]) == rounds
     json.dumps(answer, allow_nan=False)
 
 
