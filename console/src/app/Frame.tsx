@@ -4,6 +4,7 @@ import { Button, Drawer } from 'antd';
 import { useEffect, useState, type ReactNode } from 'react';
 import { Mark } from '../parts/Mark.tsx';
 import { clockText } from '../parts/time.ts';
+import { Watcher } from '../watches/Watcher.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
 import { live, useConnection } from './hooks.ts';
 import { useText } from './i18n.tsx';
@@ -91,6 +92,7 @@ export function Frame({ children }: { children: ReactNode }) {
         </main>
       </div>
       <HelpDialog />
+      <Watcher />
     </div>
   );
 }

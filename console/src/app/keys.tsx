@@ -38,7 +38,7 @@ export function KeyboardProvider({ children }: { children: ReactNode }) {
     let first = '';
     let forget: ReturnType<typeof setTimeout> | undefined;
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isEditing(event.target) || document.querySelector('.ant-modal-wrap:not([style*="display: none"])')) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isEditing(event.target) || document.querySelector('.ant-modal-wrap:not([style*="display: none"]), dialog[open]')) return;
       const pair = first === '' ? '' : `${first} ${event.key}`;
       const shortcut = activeShortcuts().find((candidate) => candidate.keys === pair) ?? activeShortcuts().find((candidate) => candidate.keys === event.key);
       clearTimeout(forget);
