@@ -25,10 +25,9 @@ def objects(cluster):
 
 
 def open_palette(page):
+    """Press the keys and wait for nothing: what the test types next belongs to the palette."""
     page.keyboard.press("Control+k")
-    dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("combobox")).to_be_focused()
-    return dialog
+    return page.locator("dialog.pl-palette")
 
 
 def active(dialog):
@@ -138,10 +137,53 @@ def test_hostile_words_are_only_searched_for(site, text):
     assert page.evaluate("window.ran ?? null") is None
 
 
-def test_a_palette_that_cannot_be_fetched_leaves_the_page(site):
-    site.context.route("**/assets/CommandPalette-*.js", lambda route: route.abort())
+def test_keys_after_ctrl_k_belong_to_its_field_also_when_nothing_can_be_fetched(site):
     page = site.open("jobs")
+    page.route("**", lambda route: route.abort())
+    # Before the key press ends: no later key can come first.
+    has_focus = """() => {
+      window.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, cancelable: true}));
+      return document.activeElement.matches('dialog.pl-palette input');
+    }"""
+    assert page.evaluate(has_focus)
+    # The same keys close it, and the page's own keys work again.
     page.keyboard.press("Control+k")
+    expect(page.locator("dialog.pl-palette")).to_have_count(0)
+    page.keyboard.press("/")
+    expect(page.locator(".pl-search input")).to_be_focused()
+    page.keyboard.type("g")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("digits gone")
+    page.keyboard.press("Escape")
+    page.keyboard.type("o")
+    expect(page.locator(".pl-search input")).to_have_value("go")
 
-    expect(page.locator(".ant-message-error")).to_be_visible()
-    expect(page.locator("[data-page=jobs]")).to_be_visible()
+
+def test_the_chosen_option_stays_chosen_when_others_come_before_it(site, cluster):
+    page = site.open("jobs")
+    expect(page.locator(".pl-job-list .pl-job-name").filter(has_text="digits")).to_be_visible()
+    dialog = open_palette(page)
+    page.keyboard.type("con")
+    expect(active(dialog)).to_contain_text("constructor")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    # Newer jobs are above older ones.
+    submit(cluster, job("con", SUCCEED))
+    expect(dialog.get_by_role("option").first).to_contain_text("con")
+    expect(dialog.get_by_role("option")).to_have_count(2)
+    expect(active(dialog)).to_contain_text("constructor")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url(f"**/jobs/default/{KIND}/constructor")
+
+
+def test_it_offers_what_the_pages_job_can_do_by_now(site, cluster):
+    page = site.open(f"jobs/default/{KIND}/digits")
+    dialog = open_palette(page)
+    actions = dialog.get_by_role("group", name={"en": "This job", "zh": "当前作业"}[site.look.language])
+    expect(actions).to_contain_text({"en": "Pause", "zh": "暂停"}[site.look.language])
+    ran = cluster.paceline("pause", "digits")
+    assert ran.code == 0, ran.err
+
+    expect(actions).to_contain_text({"en": "Resume", "zh": "恢复"}[site.look.language])
+    expect(actions).not_to_contain_text({"en": "Pause", "zh": "暂停"}[site.look.language])

@@ -109,6 +109,17 @@ def test_the_keyboard_reaches_the_pages_and_lists_what_it_does(site):
     expect(tab.locator(".pl-skip")).to_be_in_viewport()
 
 
+def test_shortcuts_of_a_page_are_listed_after_those_of_every_page(site):
+    tab = site.open("jobs")
+    expect(tab.locator(".pl-search")).to_be_visible()
+    tab.keyboard.press("?")
+    keys = tab.get_by_role("dialog").locator(".pl-keys")
+    expect(keys.first).to_have_text("?")
+    names = keys.all_inner_texts()
+
+    assert names.index("c") < names.index("Ctrl+K") < names.index("/")
+
+
 def test_the_menu_is_a_drawer_on_a_narrow_screen(site):
     tab = site.open()
     wait_for_page(tab, "overview")

@@ -64,6 +64,8 @@ export function Frame({ children }: { children: ReactNode }) {
   useEffect(() => setOpen(false), [path, isNarrow]);
   return (
     <div className="pl-frame" data-stale={isStale}>
+      {/* First, so that the list of shortcuts begins with those of every page, in the order of HelpDialog. */}
+      <HelpDialog />
       <a className="pl-skip" href="#content">
         {common.nav.skip}
       </a>
@@ -91,7 +93,6 @@ export function Frame({ children }: { children: ReactNode }) {
           {children}
         </main>
       </div>
-      <HelpDialog />
       <Watcher />
     </div>
   );

@@ -1,5 +1,5 @@
 /** What can be done on the page that is shown. A page names it, and the command palette lists it. */
-import { useEffect, useRef, type ReactNode } from 'react';
+import { useLayoutEffect, useRef, useSyncExternalStore, type ReactNode } from 'react';
 
 export interface Command {
   /** Unique on the page. */
@@ -9,22 +9,37 @@ export interface Command {
   run: () => void;
 }
 
-const pages = new Set<{ current: readonly Command[] }>();
+const pages = new Map<symbol, readonly Command[]>();
+const listeners = new Set<() => void>();
+let current: readonly Command[] = [];
 
-export function pageCommands(): Command[] {
-  return [...pages].flatMap((page) => page.current);
+function publish(): void {
+  current = [...pages.values()].flat();
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** The commands of the page, also those that it names later, when its data have come. */
+export function usePageCommands(): readonly Command[] {
+  return useSyncExternalStore(subscribe, () => current);
 }
 
 /** Offer commands while the component is shown. */
-export function usePageCommands(commands: readonly Command[]): void {
-  const entry = useRef(commands);
-  useEffect(() => {
-    entry.current = commands;
+export function useCommands(commands: readonly Command[]): void {
+  const page = useRef(Symbol());
+  useLayoutEffect(() => {
+    pages.set(page.current, commands);
+    publish();
   });
-  useEffect(() => {
-    pages.add(entry);
+  useLayoutEffect(() => {
+    const { current: key } = page;
     return () => {
-      pages.delete(entry);
+      pages.delete(key);
+      publish();
     };
   }, []);
 }

@@ -7,31 +7,33 @@ import { useEntries, type Entry } from './useEntries.tsx';
 /** So far one page of the list reaches. */
 const PAGE = 8;
 
-export default function CommandPalette({ onClose }: { onClose: () => void }) {
+/** `onClose` takes the palette off the page before it returns. */
+export function CommandPalette({ onClose }: { onClose: () => void }) {
   const { palette: words } = useText();
   const dialog = useRef<HTMLDialogElement>(null);
-  const chosen = useRef<Entry | null>(null);
   const [query, setQuery] = useState('');
-  const [active, setActive] = useState(0);
+  // The entry that arrows or the pointer chose. It stays so where others come before it; without one, the first is meant.
+  const [active, setActive] = useState('');
   const id = useId();
   const { groups, isLoading } = useEntries(query);
   const entries = groups.flatMap((group) => group.entries);
-  const current = Math.min(active, entries.length - 1);
+  const current = Math.max(0, entries.findIndex((entry) => entry.id === active));
 
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  // It closes before it leaves the page, which gives the focus back.
+  useLayoutEffect(() => {
+    const { current: element } = dialog;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
   useEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: 'nearest' });
   }, [id, current, query]);
 
   // The focus is back where it was before anything else asks for it.
-  const end = () => {
-    onClose();
-    chosen.current?.run();
-  };
   const choose = (entry: Entry | undefined) => {
     if (entry === undefined) return;
-    chosen.current = entry;
-    dialog.current?.close();
+    onClose();
+    entry.run();
   };
   const press = (event: KeyboardEvent) => {
     // A key that ends the composition of a Chinese word chooses nothing.
@@ -39,14 +41,15 @@ export default function CommandPalette({ onClose }: { onClose: () => void }) {
     const count = entries.length;
     const next = { ArrowDown: (current + 1) % count, ArrowUp: (current - 1 + count) % count, PageDown: Math.min(count - 1, current + PAGE), PageUp: Math.max(0, current - PAGE) }[event.key];
     if (event.key === 'Enter') choose(entries[current]);
+    else if (event.key === 'Escape') onClose();
     else if (next === undefined) return;
-    else if (count > 0) setActive(next);
+    else setActive(entries[next]?.id ?? '');
     event.preventDefault();
   };
 
   let place = -1;
   return (
-    <dialog ref={dialog} className="pl-palette" aria-label={words.title} onClose={end} onClick={(event) => event.target === dialog.current && dialog.current.close()}>
+    <dialog ref={dialog} className="pl-palette" aria-label={words.title} onClose={() => dialog.current?.open === false && onClose()} onClick={(event) => event.target === dialog.current && onClose()}>
       <div className="pl-palette-box">
         <div className="pl-palette-field">
           <SearchOutlined aria-hidden />
@@ -64,14 +67,15 @@ export default function CommandPalette({ onClose }: { onClose: () => void }) {
             value={query}
             onChange={(event) => {
               setQuery(event.target.value);
-              setActive(0);
+              setActive('');
             }}
             onKeyDown={press}
           />
           <kbd aria-hidden>Esc</kbd>
         </div>
         {entries.length > 0 && (
-          <div role="listbox" id={`${id}-list`} aria-label={words.list} className="pl-palette-list">
+          // A click keeps the focus in the field; the scroll bar keeps its own.
+          <div role="listbox" id={`${id}-list`} aria-label={words.list} className="pl-palette-list" onMouseDown={(event) => event.target !== event.currentTarget && event.preventDefault()}>
             {groups.map(({ group, entries: some }) => (
               <div key={group} role="group" aria-label={words.groups[group]} data-group={group}>
                 <div className="pl-palette-group" aria-hidden>
@@ -87,7 +91,7 @@ export default function CommandPalette({ onClose }: { onClose: () => void }) {
                       role="option"
                       aria-selected={index === current}
                       className="pl-palette-option"
-                      onMouseMove={() => index !== current && setActive(index)}
+                      onMouseMove={() => index !== current && setActive(entry.id)}
                       onClick={() => choose(entry)}
                     >
                       {entry.icon}

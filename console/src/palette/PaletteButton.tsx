@@ -1,12 +1,11 @@
-/** Opens the command palette, by a click or Ctrl-K. The palette itself is fetched at the first time. */
+/** Opens the command palette, by a click or Ctrl-K. */
 import { SearchOutlined } from '@ant-design/icons';
-import { App, Button } from 'antd';
-import { useEffect, useRef, useState, type ComponentType } from 'react';
+import { Button } from 'antd';
+import { useLayoutEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { useText } from '../app/i18n.tsx';
 import { useShortcut } from '../app/keys.tsx';
-import { fetchPart } from '../app/retry.ts';
-
-type Palette = ComponentType<{ onClose: () => void }>;
+import { CommandPalette } from './CommandPalette.tsx';
 
 const IS_MAC = typeof navigator !== 'undefined' && /Mac|iPhone|iPad/.test(navigator.platform);
 const KEYS = IS_MAC ? '⌘K' : 'Ctrl+K';
@@ -23,34 +22,26 @@ function isBlocked(): boolean {
   return document.querySelector('.ant-modal-wrap:not([style*="display: none"]), .pl-login-over') !== null;
 }
 
+/**
+ * The palette is part of the first page, not fetched when it is asked for, and is there before the key press ends: whoever knows
+ * what to type goes on at once, and the next key belongs to its field.
+ */
 export function PaletteButton() {
-  const { palette: words, common } = useText();
-  const { message } = App.useApp();
-  const [Shown, setShown] = useState<Palette | null>(null);
+  const { palette: words } = useText();
   const [isOpen, setOpen] = useState(false);
   const open = () => {
-    if (isBlocked()) return;
-    setOpen(true);
-    if (Shown === null)
-      fetchPart(() => import('./CommandPalette.tsx')).then(
-        (module) => setShown(() => module.default),
-        () => {
-          setOpen(false);
-          void message.error(common.errors.missing);
-        },
-      );
+    if (!isBlocked()) flushSync(() => setOpen(true));
   };
-  const opener = useRef(open);
-  useEffect(() => {
-    opener.current = open;
+  const close = () => flushSync(() => setOpen(false));
+  const toggle = useRef(open);
+  useLayoutEffect(() => {
+    toggle.current = isOpen ? close : open;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (!asks(event)) return;
       event.preventDefault();
-      const present = document.querySelector<HTMLDialogElement>('dialog.pl-palette');
-      if (present) present.close();
-      else opener.current();
+      toggle.current();
     };
     // Before fields and editors, some of which have a meaning for it.
     window.addEventListener('keydown', press, true);
@@ -64,7 +55,7 @@ export function PaletteButton() {
         <span className="pl-palette-hint">{words.short}</span>
         <kbd aria-hidden>{KEYS}</kbd>
       </Button>
-      {isOpen && Shown !== null && <Shown onClose={() => setOpen(false)} />}
+      {isOpen && <CommandPalette onClose={close} />}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useMemo, type ReactNode } from 'react';
 import { useObjects, useRows } from '../app/hooks.ts';
 import { useText, type Words } from '../app/i18n.tsx';
 import { openHelp } from '../app/HelpDialog.tsx';
-import { pageCommands } from '../app/pageCommands.ts';
+import { usePageCommands } from '../app/pageCommands.ts';
 import { navigate, pathOf } from '../app/router.tsx';
 import type { Row } from '../app/rows.ts';
 import { useNamespace } from '../app/session.tsx';
@@ -43,7 +43,7 @@ export function useEntries(query: string): Found {
   const t = useText();
   const words = wordsOf(query);
   const most = words.length === 0 ? FEW : MANY;
-  const actions = pageCommands().map(({ icon, ...command }) => ({ ...command, isName: false, detail: '', icon: icon ?? <RightOutlined /> }));
+  const actions = usePageCommands().map(({ icon, ...command }) => ({ ...command, isName: false, detail: '', icon: icon ?? <RightOutlined /> }));
   const pages = usePages();
   const [views] = useSavedViews();
   const objects = useNamed();
@@ -97,7 +97,7 @@ interface Named {
 function useNamed() {
   const [namespace] = useNamespace();
   const isAll = namespace === '';
-  const { data: rows, error } = useRows(namespace);
+  const jobs = useRows(namespace);
   const apps = useObjects<TrainingApp>(appsPath(namespace));
   const notebooks = useObjects<Service>(listPath('Notebook', namespace));
   const tensorboards = useObjects<Service>(listPath('TensorBoard', namespace));
@@ -105,8 +105,8 @@ function useNamed() {
     (objects ?? []).map(({ metadata }) => ({ id: metadata.uid, label: metadata.name, isName: true, detail: isAll ? metadata.namespace : '', icon, run: () => navigate(url(metadata)) }));
   return {
     isAll,
-    isLoading: rows === undefined && error === undefined,
-    rows: useMemo(() => sortRows(rows ?? [], '-created'), [rows]),
+    isLoading: [jobs, apps, notebooks, tensorboards].some(({ data, error }) => data === undefined && error === undefined),
+    rows: useMemo(() => sortRows(jobs.data ?? [], '-created'), [jobs.data]),
     apps: entries(apps.data, <AppstoreOutlined />, (metadata) => appUrl(metadata)),
     notebooks: entries(notebooks.data, <ExperimentOutlined />, ({ namespace: place, name }) => pathOf('notebooks', place, name)),
     tensorboards: entries(tensorboards.data, <LineChartOutlined />, ({ namespace: place, name }) => pathOf('tensorboards', place, name)),

@@ -3,7 +3,7 @@ import { BellOutlined, CopyOutlined } from '@ant-design/icons';
 import { cloneUrl, ICONS, useObstacle } from '../../actions/ActionButtons.tsx';
 import type { ActionName } from '../../actions/types.ts';
 import { useText } from '../../app/i18n.tsx';
-import { usePageCommands } from '../../app/pageCommands.ts';
+import { useCommands } from '../../app/pageCommands.ts';
 import { navigate } from '../../app/router.tsx';
 import { useWatch } from '../../watches/useWatch.ts';
 import { jobUrl } from '../jobs/cells.tsx';
@@ -21,5 +21,5 @@ export function useJobCommands(view: JobView, isGone: boolean, ask: (action: Act
   const watch = { id: 'action watch', label: isWatched(view.uid) ? t.actions.watch.stop : t.actions.watch.start, icon: <BellOutlined />, run: () => toggle(view) };
   const clone = { id: 'action clone', label: t.actions.clone, icon: <CopyOutlined />, run: () => navigate(cloneUrl(view)) };
   const tabs = TABS.map((tab) => ({ id: `tab ${tab}`, label: t.job.tabs[tab], run: () => navigate(jobUrl(view, tab)) }));
-  usePageCommands([...(isGone ? [] : [...actions, ...(isOver ? [] : [watch]), clone]), ...tabs]);
+  useCommands([...(isGone ? [] : [...actions, ...(isOver ? [] : [watch]), clone]), ...tabs]);
 }
