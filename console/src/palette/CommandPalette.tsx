@@ -1,13 +1,13 @@
 /** Finds a page, an object or an action by what is typed. A combobox with a list below it, inside a dialog of the browser's own. */
 import { SearchOutlined } from '@ant-design/icons';
-import { useEffect, useId, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { useEffect, useId, useLayoutEffect, useRef, useState, type KeyboardEvent, type SyntheticEvent } from 'react';
 import { useText } from '../app/i18n.tsx';
 import { useEntries, type Entry } from './useEntries.tsx';
 
 /** So far one page of the list reaches. */
 const PAGE = 8;
 
-/** `onClose` takes the palette off the page before it returns. */
+/** `onClose` takes the palette off the page and gives the focus back before it returns. */
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const { palette: words } = useText();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -19,11 +19,8 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   const entries = groups.flatMap((group) => group.entries);
   const current = Math.max(0, entries.findIndex((entry) => entry.id === active));
 
-  // It closes before it leaves the page, which gives the focus back.
   useLayoutEffect(() => {
-    const { current: element } = dialog;
-    element?.showModal();
-    return () => element?.close();
+    if (dialog.current?.open === false) dialog.current.showModal();
   }, []);
   useEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: 'nearest' });
@@ -34,6 +31,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
     if (entry === undefined) return;
     onClose();
     entry.run();
+  };
+  const cancel = (event: SyntheticEvent) => {
+    event.preventDefault();
+    onClose();
   };
   const press = (event: KeyboardEvent) => {
     // A key that ends the composition of a Chinese word chooses nothing.
@@ -49,7 +50,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
 
   let place = -1;
   return (
-    <dialog ref={dialog} className="pl-palette" aria-label={words.title} onClose={() => dialog.current?.open === false && onClose()} onClick={(event) => event.target === dialog.current && onClose()}>
+    <dialog ref={dialog} className="pl-palette" aria-label={words.title} onCancel={cancel} onClose={onClose} onClick={(event) => event.target === dialog.current && onClose()}>
       <div className="pl-palette-box">
         <div className="pl-palette-field">
           <SearchOutlined aria-hidden />

@@ -29,10 +29,17 @@ function isBlocked(): boolean {
 export function PaletteButton() {
   const { palette: words } = useText();
   const [isOpen, setOpen] = useState(false);
+  const before = useRef<Element | null>(null);
   const open = () => {
-    if (!isBlocked()) flushSync(() => setOpen(true));
+    if (isOpen || isBlocked()) return;
+    before.current = document.activeElement;
+    flushSync(() => setOpen(true));
   };
-  const close = () => flushSync(() => setOpen(false));
+  // A dialog that closes itself gives the focus back without the caret: in Chromium, what is typed next into a field gets lost.
+  const close = () => {
+    flushSync(() => setOpen(false));
+    if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true });
+  };
   const toggle = useRef(open);
   useLayoutEffect(() => {
     toggle.current = isOpen ? close : open;
