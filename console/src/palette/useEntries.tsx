@@ -1,5 +1,5 @@
 /** What the palette can open or do: actions of the page, pages, saved views, and objects by name. */
-import { AppstoreOutlined, DatabaseOutlined, ExperimentOutlined, FileTextOutlined, LineChartOutlined, PlusOutlined, RightOutlined, UnorderedListOutlined } from '@ant-design/icons';
+import { AppstoreOutlined, DashboardOutlined, DatabaseOutlined, DiffOutlined, ExperimentOutlined, FileTextOutlined, InfoCircleOutlined, LineChartOutlined, PlusOutlined, QuestionOutlined, RightOutlined, SettingOutlined, UnorderedListOutlined } from '@ant-design/icons';
 import { useMemo, type ReactNode } from 'react';
 import { useObjects, useRows } from '../app/hooks.ts';
 import { useText, type Words } from '../app/i18n.tsx';
@@ -68,19 +68,19 @@ function usePages(): Entry[] {
   const { nav } = common;
   const page = (to: string, label: string, icon: ReactNode): Entry => ({ id: to, label, isName: false, detail: '', icon, run: () => navigate(to) });
   return [
-    page('/', nav.overview, <RightOutlined />),
+    page('/', nav.overview, <DashboardOutlined />),
     page('/jobs', nav.jobs, <UnorderedListOutlined />),
     page('/apps', nav.apps, <AppstoreOutlined />),
-    page('/compare', nav.compare, <RightOutlined />),
+    page('/compare', nav.compare, <DiffOutlined />),
     page('/history', nav.history, <FileTextOutlined />),
     page('/notebooks', nav.notebooks, <ExperimentOutlined />),
     page('/tensorboards', nav.tensorboards, <LineChartOutlined />),
     page('/volumes', nav.volumes, <DatabaseOutlined />),
-    page('/settings', nav.settings, <RightOutlined />),
-    page('/about', nav.about, <RightOutlined />),
+    page('/settings', nav.settings, <SettingOutlined />),
+    page('/about', nav.about, <InfoCircleOutlined />),
     page('/create', jobs.create, <PlusOutlined />),
     page('/train', jobs.train, <PlusOutlined />),
-    { id: 'help', label: common.bar.help, isName: false, detail: '', icon: <RightOutlined />, run: openHelp },
+    { id: 'help', label: common.bar.help, isName: false, detail: '', icon: <QuestionOutlined />, run: openHelp },
   ];
 }
 
