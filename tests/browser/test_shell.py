@@ -100,7 +100,9 @@ def test_the_keyboard_reaches_the_pages_and_lists_what_it_does(site):
     tab.keyboard.press("Escape")
     expect(tab.get_by_role("dialog")).to_have_count(0)
     # The second key must come within a second, which a busy machine does not promise for two real ones.
-    tab.evaluate("for (const key of 'gs') document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))")
+    tab.evaluate(
+        "for (const key of 'gs') document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+    )
     wait_for_page(tab, "settings")
     tab.reload()
     wait_for_page(tab, "settings")
