@@ -85,3 +85,61 @@ def test_rows_are_cards_on_a_phone(site):
 
     expect(page.locator(".pl-job-card")).to_have_count(1)
     expect(page.locator(".pl-job-card")).to_contain_text("good")
+
+
+def test_a_link_shows_the_same_list_to_somebody_who_looks_at_another_project(site):
+    page = site.open("jobs")
+    page.locator(".pl-chip[data-phase=Failed]").click()
+    page.get_by_role("columnheader").filter(has_text={"en": "Name", "zh": "名称"}[site.look.language]).click()
+    expect(shown(page)).to_have_attribute("data-count", "1")
+    page.wait_for_url("**sort=name**")
+
+    assert "namespace=default" in page.url
+    link = page.url
+    page.close()
+    other = site.open("settings")
+    other.evaluate("localStorage.setItem('paceline.preferences', JSON.stringify({namespace: 'kube-system'}))")
+    other.goto(link)
+    expect(shown(other)).to_have_attribute("data-count", "1")
+    expect(other.locator(".pl-namespace")).to_contain_text("default")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sort=__proto__&columns=__proto__&phase=__proto__&kind=constructor",
+        "sort=-&columns=,&label=<img src=x onerror=window.ran=1>&namespace=../../x&queue=,,",
+        "q=%E4%&phase=%",
+    ],
+)
+def test_bad_values_in_the_address_are_ignored(site, query):
+    page = site.open("settings")
+    page.goto(f"{page.evaluate('location.origin')}/jobs?{query}")
+
+    expect(page.locator("[data-page=jobs] h1")).to_be_visible()
+    expect(page.locator(".pl-filters")).to_be_visible()
+    assert page.evaluate("window.ran ?? null") is None
+
+
+def test_a_view_is_kept_under_a_name_found_in_the_palette_and_removed(site):
+    name = "<img src=x onerror=window.ran=1>"
+    page = site.open("jobs?phase=Failed&sort=name&columns=kind")
+    page.locator("[data-action=views]").click()
+    page.locator(".pl-views input").fill(name)
+    page.keyboard.press("Enter")
+    expect(page.locator(f".pl-views [data-view='{name}'] a")).to_have_attribute("aria-current", "true")
+
+    page.goto(page.url.partition("?")[0])
+    page.reload()
+    expect(page.locator(".pl-chip[data-phase=Failed]")).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("onerror")
+    expect(page.get_by_role("option")).to_have_text(name)
+    page.keyboard.press("Enter")
+    expect(page.locator(".pl-chip[data-phase=Failed]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".ant-table-thead th[class*=ant-table-cell]")).to_have_count(5)
+
+    page.locator("[data-action=views]").click()
+    page.locator(".pl-views li button").click()
+    expect(page.locator(".pl-views li")).to_have_count(0)
+    assert page.evaluate("window.ran ?? null") is None

@@ -136,6 +136,9 @@ def clicking(selector):
 
 # What lies over a page: the page, what opens it, and what is there then.
 LAYERS = {
+    "palette": (FAILED, clicking("[data-action=palette]"), "dialog.pl-palette [role=option]"),
+    "palette-jobs": ("jobs", clicking("[data-action=palette]"), "dialog.pl-palette [role=option]"),
+    "views": ("jobs?phase=Failed", clicking("[data-action=views]"), ".pl-views form"),
     "app-upgrade": ("train?app=default/points", open_upgrade, "[data-upgrade=ready]"),
     "app-rollback": (
         f"{APP}/revisions",

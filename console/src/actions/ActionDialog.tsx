@@ -6,6 +6,7 @@ import { asApiError, type ApiError } from '../app/api.ts';
 import { useText } from '../app/i18n.tsx';
 import { navigate, pathOf } from '../app/router.tsx';
 import { ErrorNotice, Loading } from '../parts/index.ts';
+import { removeWatch } from '../watches/store.ts';
 import { summarize, type BulkSummary } from './summary.ts';
 import { DANGEROUS, doAction, doMany, previewAction, previewMany, type ActionName, type BulkResult, type Preview, type Target } from './types.ts';
 import { isKept, sayConsequence, sayRefusal } from './words.ts';
@@ -36,6 +37,11 @@ export function ActionDialog({ request, onClose, onDone }: Props) {
   const Content = shown.targets.length === 1 ? OneDialog : ManyDialog;
   const key = `${shown.action} ${shown.targets.map((target) => `${target.namespace}/${target.kind}/${target.name}`).join(' ')}`;
   return <Content key={key} request={shown} isOpen={request !== null} onClose={onClose} {...(onDone ? { onDone } : {})} />;
+}
+
+/** Who deletes a job needs no notification that it ended. */
+function forgetWatches({ action, targets }: ActionRequest): void {
+  if (action === 'delete') for (const { uid } of targets) if (uid) removeWatch(uid);
 }
 
 interface ContentProps {
@@ -89,6 +95,7 @@ function OneDialog({ request, isOpen, onClose, onDone }: ContentProps) {
     setBusy(true);
     setError(undefined);
     try {
+      forgetWatches(request);
       const written = await doAction(action, target, choices);
       const name = isCopy ? written.object.name : target.name;
       void message.success(isApp && action === 'rerun' ? t.actions.rerunsApp(name) : t.actions.done[action](name));
@@ -201,6 +208,7 @@ function ManyDialog({ request, isOpen, onClose, onDone }: ContentProps) {
     setDone(0);
     setError(undefined);
     try {
+      forgetWatches(request);
       const results = await doMany(action, targets, setDone);
       const failed = results.filter((result) => result.error !== undefined && result.error.code !== 409 && result.error.code !== 404);
       const changed = results.filter((result) => result.error === undefined).length;

@@ -4,6 +4,7 @@ import { Button, Drawer } from 'antd';
 import { useEffect, useState, type ReactNode } from 'react';
 import { Mark } from '../parts/Mark.tsx';
 import { clockText } from '../parts/time.ts';
+import { Watcher } from '../watches/Watcher.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
 import { live, useConnection } from './hooks.ts';
 import { useText } from './i18n.tsx';
@@ -63,6 +64,8 @@ export function Frame({ children }: { children: ReactNode }) {
   useEffect(() => setOpen(false), [path, isNarrow]);
   return (
     <div className="pl-frame" data-stale={isStale}>
+      {/* First, so that the list of shortcuts begins with those of every page, in the order of HelpDialog. */}
+      <HelpDialog />
       <a className="pl-skip" href="#content">
         {common.nav.skip}
       </a>
@@ -90,7 +93,7 @@ export function Frame({ children }: { children: ReactNode }) {
           {children}
         </main>
       </div>
-      <HelpDialog />
+      <Watcher />
     </div>
   );
 }

@@ -2,10 +2,8 @@ import { Select } from 'antd';
 import { useMemo, useState } from 'react';
 import { useText } from './i18n.tsx';
 import { usePreferences } from './preferences.ts';
-import { useNamespace, useSession } from './session.tsx';
+import { ALL_NAMESPACES, NAMESPACE_NAME, useNamespace, useSession } from './session.tsx';
 
-const ALL = '*';
-const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Chooses the namespace of all lists. A name may be typed, since not everybody may list namespaces. */
 export function NamespacePicker() {
@@ -18,16 +16,16 @@ export function NamespacePicker() {
     () => [...new Set([...(me?.namespaces ?? []), ...typed, ...(namespace === '' ? [] : [namespace])])].sort(),
     [me, typed, namespace],
   );
-  const isNew = NAME.test(search) && !names.includes(search);
+  const isNew = NAMESPACE_NAME.test(search) && !names.includes(search);
   const options = [
-    ...(me?.namespaces === null ? [] : [{ value: ALL, label: common.bar.allNamespaces }]),
+    ...(me?.namespaces === null ? [] : [{ value: ALL_NAMESPACES, label: common.bar.allNamespaces }]),
     ...names.map((name) => ({ value: name, label: name })),
     ...(isNew ? [{ value: search, label: common.bar.addNamespace(search) }] : []),
   ];
   const pick = (value: string) => {
-    if (value !== ALL && !names.includes(value)) set({ namespaces: [...typed, value] });
+    if (value !== ALL_NAMESPACES && !names.includes(value)) set({ namespaces: [...typed, value] });
     setSearch('');
-    choose(value === ALL ? '' : value);
+    choose(value === ALL_NAMESPACES ? '' : value);
   };
   return (
     <div className="pl-namespace">
@@ -37,7 +35,7 @@ export function NamespacePicker() {
       <Select
         aria-labelledby="namespace-label"
         showSearch={{ searchValue: search, onSearch: setSearch }}
-        value={namespace === '' ? ALL : namespace}
+        value={namespace === '' ? ALL_NAMESPACES : namespace}
         options={options}
         onChange={pick}
         popupMatchSelectWidth={240}

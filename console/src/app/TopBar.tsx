@@ -1,6 +1,7 @@
 import { DesktopOutlined, LogoutOutlined, MoonOutlined, QuestionOutlined, SettingOutlined, SunOutlined, UserOutlined } from '@ant-design/icons';
 import { Button, Dropdown, Tooltip } from 'antd';
 import type { ReactNode } from 'react';
+import { PaletteButton } from '../palette/PaletteButton.tsx';
 import { clockText } from '../parts/time.ts';
 import { openHelp } from './HelpDialog.tsx';
 import { live, useConnection } from './hooks.ts';
@@ -102,6 +103,7 @@ export function TopBar({ menu }: { menu: ReactNode }) {
       {menu}
       <NamespacePicker />
       <div className="pl-bar-space" />
+      <PaletteButton />
       <ConnectionDot />
       <LanguageSwitch />
       <ThemeSwitch />

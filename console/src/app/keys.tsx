@@ -1,5 +1,5 @@
 /** Keyboard: one registry, so that `?` can list everything that works on this page. */
-import { createContext, useContext, useEffect, useRef, type ReactNode } from 'react';
+import { createContext, useContext, useLayoutEffect, useRef, type ReactNode } from 'react';
 
 interface Shortcut {
   keys: string;
@@ -13,13 +13,16 @@ export function activeShortcuts(): Shortcut[] {
   return [...shortcuts].map((entry) => entry.current);
 }
 
-/** Do something at a key, or at two in a row (`'g j'`). Letters do nothing while a field is edited. */
+/**
+ * Do something at a key, or at two in a row (`'g j'`), as soon as the component is seen. Letters do nothing while a field is edited.
+ * The list of shortcuts has them in the order of the components on the page.
+ */
 export function useShortcut(keys: string, label: string, run: () => void): void {
   const entry = useRef<Shortcut>({ keys, label, run });
-  useEffect(() => {
+  useLayoutEffect(() => {
     entry.current = { keys, label, run };
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     shortcuts.add(entry);
     return () => {
       shortcuts.delete(entry);
@@ -34,11 +37,11 @@ function isEditing(target: EventTarget | null): boolean {
 
 /** Listens to the keyboard for the whole page. */
 export function KeyboardProvider({ children }: { children: ReactNode }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     let first = '';
     let forget: ReturnType<typeof setTimeout> | undefined;
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isEditing(event.target) || document.querySelector('.ant-modal-wrap:not([style*="display: none"])')) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isEditing(event.target) || document.querySelector('.ant-modal-wrap:not([style*="display: none"]), dialog[open]')) return;
       const pair = first === '' ? '' : `${first} ${event.key}`;
       const shortcut = activeShortcuts().find((candidate) => candidate.keys === pair) ?? activeShortcuts().find((candidate) => candidate.keys === event.key);
       clearTimeout(forget);

@@ -1,4 +1,4 @@
-/** What a person chose in this browser. The only thing that is kept in localStorage. */
+/** What a person chose in this browser. localStorage keeps this and the watched jobs (watches/store.ts), nothing else. */
 import { useSyncExternalStore } from 'react';
 
 export type Language = 'en' | 'zh';

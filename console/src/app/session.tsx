@@ -3,6 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useState, t
 import { api, asApiError, onUnauthorized, type ApiError } from './api.ts';
 import { live } from './hooks.ts';
 import { setPreferences, usePreferences } from './preferences.ts';
+import { useQuery } from './router.tsx';
 
 export interface Cluster {
   name: string;
@@ -119,12 +120,29 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   return <SessionContext value={session}>{children}</SessionContext>;
 }
 
-/** The namespace that lists show ('' for all), and how to choose another. */
+/** How a URL names all namespaces together. */
+export const ALL_NAMESPACES = '*';
+export const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** The namespace that a URL names ('' for all); `undefined` if it names none that can exist. */
+export function namespaceIn(query: URLSearchParams): string | undefined {
+  const name = query.get('namespace') ?? '';
+  if (name === ALL_NAMESPACES) return '';
+  return NAMESPACE_NAME.test(name) ? name : undefined;
+}
+
+/** The namespace that lists show ('' for all), which is that of the URL or the last choice, and how to choose another. */
 export function useNamespace(): [string, (namespace: string) => void] {
   const [{ namespace }] = usePreferences();
+  const [query, setQuery] = useQuery();
   const { me } = useSession();
   const initial = me?.namespaces?.includes('default') ? 'default' : (me?.namespaces?.[0] ?? 'default');
-  return [namespace ?? initial, (next) => setPreferences({ namespace: next })];
+  const choose = (next: string) => {
+    if (next !== namespace) setPreferences({ namespace: next });
+    const parameter = next === '' ? ALL_NAMESPACES : next;
+    if (query.has('namespace') && query.get('namespace') !== parameter) setQuery({ namespace: parameter });
+  };
+  return [namespaceIn(query) ?? namespace ?? initial, choose];
 }
 
 interface Rights {

@@ -138,7 +138,7 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
   return (
     <ThemeContext value={name}>
       <ConfigProvider csp={{ nonce }} theme={config} locale={locale} wave={{ disabled: true }} button={{ autoInsertSpace: false }}>
-        <App component={false} message={{ top: 64 }}>
+        <App component={false} message={{ top: 64 }} notification={{ top: 64 }}>
           {children}
         </App>
       </ConfigProvider>

@@ -17,6 +17,14 @@ export const actions = {
   },
   logs: 'Logs',
   clone: 'Clone',
+  watch: {
+    start: 'Watch',
+    stop: 'Stop watching',
+    hint: 'Tell me when it ends',
+    on: (name: string) => `You are notified when ${name} ends`,
+    onHere: (name: string) => `You are notified in this page when ${name} ends; the browser shows no notifications`,
+    off: (name: string) => `${name} is no longer watched`,
+  },
   open: 'Open',
   questions: {
     pause: (name: string) => `Pause ${name}?`,

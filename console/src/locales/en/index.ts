@@ -10,6 +10,7 @@ import { job } from './job.ts';
 import { jobs } from './jobs.ts';
 import { logs } from './logs.ts';
 import { overview } from './overview.ts';
+import { palette } from './palette.ts';
 import { reasons } from './reasons.ts';
 import { settings } from './settings.ts';
 import { volumes } from './volumes.ts';
@@ -30,6 +31,7 @@ export const words = {
   jobs,
   logs,
   overview,
+  palette,
   reasons,
   settings,
   volumes,

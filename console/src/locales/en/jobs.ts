@@ -10,6 +10,13 @@ export const jobs = {
   columns: 'Columns',
   resetColumns: 'Usual columns',
   filters: 'Filters',
+  views: {
+    title: 'Views',
+    none: 'Save search, filters, order and columns under a name, to come back to them.',
+    name: 'Name of this view',
+    remove: (name: string) => `Remove the view ${name}`,
+    copyLink: 'Copy a link to this view',
+  },
   clear: 'Clear filters',
   column: {
     phase: 'Status',

@@ -17,6 +17,14 @@ export const actions: typeof en = {
   },
   logs: '日志',
   clone: '克隆',
+  watch: {
+    start: '关注',
+    stop: '取消关注',
+    hint: '结束时通知我',
+    on: (name) => `${name} 结束时会通知你`,
+    onHere: (name) => `${name} 结束时会在此页面通知你；浏览器未允许通知`,
+    off: (name) => `已取消关注 ${name}`,
+  },
   open: '打开',
   questions: {
     pause: (name) => `暂停 ${name}？`,

@@ -10,6 +10,13 @@ export const jobs: typeof en = {
   columns: '显示列',
   resetColumns: '恢复默认列',
   filters: '筛选',
+  views: {
+    title: '视图',
+    none: '将当前的搜索、筛选、排序和列保存为一个视图，以便随时返回。',
+    name: '视图名称',
+    remove: (name) => `删除视图 ${name}`,
+    copyLink: '复制此视图的链接',
+  },
   clear: '清除筛选',
   column: {
     phase: '状态',

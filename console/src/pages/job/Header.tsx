@@ -6,12 +6,17 @@ import type { ActionName } from '../../actions/types.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link, navigate, pathOf } from '../../app/router.tsx';
 import { Ago, CopyButton, Duration, StatusTag } from '../../parts/index.ts';
+import { WatchButton } from '../../watches/WatchButton.tsx';
 import type { JobView } from './view.ts';
+
+function isOver(phase: string): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
 
 export function Heading({ view }: { view: JobView }) {
   const t = useText();
   const { facts } = view;
-  const isFinal = view.phase === 'Succeeded' || view.phase === 'Failed';
+  const isFinal = isOver(view.phase);
   const parts: (ReactNode | false)[] = [
     view.kind,
     view.namespace,
@@ -64,6 +69,7 @@ export function HeaderActions({ view, onAction }: { view: JobView; onAction: (ac
           {common.nav.tensorboards}
         </Button>
       )}
+      {!isOver(view.phase) && <WatchButton job={view} />}
       <ActionButtons target={view} phase={view.phase} possible={view.actions} onAction={onAction} />
     </>
   );

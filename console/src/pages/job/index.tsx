@@ -9,6 +9,7 @@ import { Link, navigate, useRoute } from '../../app/router.tsx';
 import { Empty, ErrorNotice, Loading, Page } from '../../parts/index.ts';
 import { jobUrl } from '../jobs/cells.tsx';
 import { CauseBox } from './CauseBox.tsx';
+import { useJobCommands } from './commands.tsx';
 import { Events } from './Events.tsx';
 import { Heading, HeaderActions } from './Header.tsx';
 import { Replicas } from './Replicas.tsx';
@@ -59,6 +60,7 @@ function Job({ view, revision, isGone, error, tab }: Props) {
   const [request, setRequest] = useState<ActionRequest | null>(null);
   useAnnouncedPhase(view);
   const ask = (action: ActionName) => setRequest({ action, targets: [view], replicas: view.elastic?.expectedReplicas ?? view.desired });
+  useJobCommands(view, isGone, ask);
   const isFull = tab === 'logs' || tab === 'terminal';
   const counts: Partial<Record<Tab, number>> = { replicas: view.desired, events: view.eventCount };
   return (

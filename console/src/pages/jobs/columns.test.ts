@@ -14,6 +14,7 @@ it('leaves out columns in which no job has a value', () => {
 it('takes the columns of the URL before those that were chosen, and always has status and name', () => {
   expect(chosenColumns('kind,nonsense', ['queue'])).toEqual(['phase', 'name', 'kind']);
   expect(chosenColumns(null, ['queue'])).toEqual(['phase', 'name', 'queue']);
+  expect(chosenColumns('nonsense,__proto__', ['queue'])).toEqual(['phase', 'name', 'queue']);
 });
 
 it('says a unit once', () => {

@@ -1,5 +1,5 @@
 /** The columns of the job list. */
-import { MoreOutlined } from '@ant-design/icons';
+import { BellOutlined, MoreOutlined } from '@ant-design/icons';
 import { Dropdown, type TableColumnType } from 'antd';
 import { useState, type ReactNode } from 'react';
 import { cloneUrl, ICONS } from '../../actions/ActionButtons.tsx';
@@ -8,6 +8,7 @@ import type { Words } from '../../app/i18n.tsx';
 import { Link, navigate } from '../../app/router.tsx';
 import type { Row } from '../../app/rows.ts';
 import { Ago, Duration, StatusTag } from '../../parts/index.ts';
+import { useWatch } from '../../watches/useWatch.ts';
 import { jobUrl, pairText, ProgressCell, ReplicasCell, shortKind } from './cells.tsx';
 import { readProgress } from './progress.ts';
 
@@ -39,9 +40,10 @@ const ACTIONS_WIDTH = 42;
 const SELECTION_WIDTH = 40;
 const NOT_SORTED: ColumnKey[] = ['progress', 'labels'];
 
-/** The columns to show: of the URL, else as they were chosen; unknown ones are dropped, fixed ones stay. */
+/** The columns to show: of the URL, if it has any, else as they were chosen; unknown ones are dropped, fixed ones stay. */
 export function chosenColumns(parameter: string | null, kept: readonly string[]): ColumnKey[] {
-  const wanted = new Set<string>(parameter === null ? kept : parameter.split(','));
+  const named = (parameter ?? '').split(',').filter((key) => ALL_COLUMNS.some((column) => column === key));
+  const wanted = new Set<string>(named.length === 0 ? kept : named);
   return ALL_COLUMNS.filter((key) => FIXED_COLUMNS.includes(key) || wanted.has(key));
 }
 
@@ -112,8 +114,11 @@ export function rowActions(phase: string): ActionName[] {
 }
 
 export function RowMenu({ row, words, onAction }: { row: Row; words: Words['actions']; onAction: (action: ActionName, row: Row) => void }) {
+  const { isWatched, toggle } = useWatch();
+  const isOver = row.phase === 'Succeeded' || row.phase === 'Failed';
   const items = () => [
     { key: 'logs', label: words.logs },
+    ...(isOver ? [] : [{ key: 'watch', label: isWatched(row.uid) ? words.watch.stop : words.watch.start, icon: <BellOutlined /> }]),
     ...rowActions(row.phase).filter((action) => action !== 'delete').map((action) => ({ key: action, label: words.names[action], icon: ICONS[action] })),
     { key: 'clone', label: words.clone },
     { type: 'divider' as const },
@@ -122,6 +127,7 @@ export function RowMenu({ row, words, onAction }: { row: Row; words: Words['acti
   const choose = (key: string) => {
     if (key === 'logs') navigate(jobUrl(row, 'logs'));
     else if (key === 'clone') navigate(cloneUrl(row));
+    else if (key === 'watch') toggle(row);
     else onAction(key as ActionName, row);
   };
   // A row is drawn often and its menu seldom opened: the menu is made at the first click.

@@ -46,6 +46,17 @@ describe('the filter in the URL', () => {
   });
 });
 
+describe('values in the URL that no job can have', () => {
+  it.each(['phase=Nonsense,__proto__', 'kind=constructor,%3Cscript%3E', 'label=%3Cimg%20src%3Dx%3E,=a', 'queue=,', 'sort=__proto__', 'sort=-constructor', 'sort=labels', 'sort=--name'])('%s is ignored', (query) => {
+    expect(readFilter(new URLSearchParams(query))).toEqual(readFilter(new URLSearchParams()));
+  });
+
+  it('leave the good ones beside them', () => {
+    expect(readFilter(new URLSearchParams('phase=Nonsense,Failed,Failed')).phases).toEqual(['Failed']);
+    expect(readFilter(new URLSearchParams(`q=${'x'.repeat(10_000)}`)).text).toHaveLength(500);
+  });
+});
+
 describe('filtering', () => {
   const rows = [
     row({ name: 'mnist-3', phase: 'Failed', reason: "worker-1: No module named 'torchvision'", labels: { team: 'a' } }),
@@ -63,6 +74,7 @@ describe('filtering', () => {
     ['kind=XGBoostTrainingJob', ['digits']],
     ['label=team', ['mnist-3', 'bert']],
     ['label=team%3Db', ['bert']],
+    ['label=constructor', []],
     ['queue=high&phase=Failed', []],
   ])('%s', (query, expected) => {
     expect(shown(query)).toEqual(expected);
@@ -81,6 +93,7 @@ describe('sorting', () => {
     ['name', ['a', 'b', 'c']],
     ['phase', ['c', 'a', 'b']],
     ['no-such-column', ['a', 'b', 'c']],
+    ['__proto__', ['a', 'b', 'c']],
   ])('%s', (sort, expected) => {
     expect(names(sortRows(rows, sort))).toEqual(expected);
   });

@@ -17,15 +17,22 @@ export const DEFAULT_SORT = '-created';
 const LISTS = { phases: 'phase', kinds: 'kind', labels: 'label', queues: 'queue' } as const;
 export type FilterList = keyof typeof LISTS;
 
+export const KINDS = ['PyTorchTrainingJob', 'TensorFlowTrainingJob', 'XGBoostTrainingJob', 'MPIJob', 'GenericJob', 'ColossalAIJob', 'DeepSpeedJob', 'BeamJob'];
+const LONGEST_TEXT = 500;
+const MOST_VALUES = 50;
+const LABEL = /^[A-Za-z0-9][-\w./]{0,316}(=[-\w.]{0,63})?$/;
+
+/** Read the filter of a URL, which anybody may have written: values that no job can have are ignored. */
 export function readFilter(query: URLSearchParams): JobFilter {
-  const list = (name: string) => (query.get(name) ?? '').split(',').filter((item) => item !== '');
+  const list = (name: string, isValid: (item: string) => boolean) => [...new Set((query.get(name) ?? '').split(','))].filter(isValid).slice(0, MOST_VALUES);
+  const sort = query.get('sort') ?? '';
   return {
-    text: query.get('q') ?? '',
-    phases: list(LISTS.phases),
-    kinds: list(LISTS.kinds),
-    labels: list(LISTS.labels),
-    queues: list(LISTS.queues),
-    sort: query.get('sort') ?? DEFAULT_SORT,
+    text: (query.get('q') ?? '').slice(0, LONGEST_TEXT),
+    phases: list(LISTS.phases, (phase) => PHASE_ORDER.includes(phase)),
+    kinds: list(LISTS.kinds, (kind) => KINDS.includes(kind)),
+    labels: list(LISTS.labels, (label) => LABEL.test(label)),
+    queues: list(LISTS.queues, (queue) => queue !== '' && queue.length <= 253),
+    sort: Object.hasOwn(KEYS, sort.replace(/^-/, '')) ? sort : DEFAULT_SORT,
   };
 }
 
@@ -61,7 +68,7 @@ export function filterRows(rows: readonly Row[], filter: JobFilter): Row[] {
       (phases.size === 0 || phases.has(row.phase)) &&
       (kinds.size === 0 || kinds.has(row.kind)) &&
       (queues.size === 0 || queues.has(row.queue)) &&
-      labels.every(([key, value]) => (value === undefined ? key in row.labels : row.labels[key] === value)) &&
+      labels.every(([key, value]) => Object.hasOwn(row.labels, key) && (value === undefined || row.labels[key] === value)) &&
       words.every((word) => contains(row, word)),
   );
 }
@@ -99,7 +106,8 @@ const PHASE_ORDER = ['Failed', 'Unknown', 'Pending', 'Resuming', 'Running', 'Pau
 /** Sort by a column; jobs that are equal there are ordered by creation, newest first, then by name. */
 export function sortRows(rows: readonly Row[], sort: string): Row[] {
   const isDescending = sort.startsWith('-');
-  const keyOf = KEYS[isDescending ? sort.slice(1) : sort] ?? KEYS.created;
+  const name = isDescending ? sort.slice(1) : sort;
+  const keyOf = Object.hasOwn(KEYS, name) ? KEYS[name] : KEYS.created;
   const direction = isDescending ? -1 : 1;
   const keyed = rows.map((row) => ({ row, key: keyOf!(row) }));
   keyed.sort((one, other) => compare(one.key, other.key) * direction || compare(other.row.created, one.row.created) || compare(one.row.name, other.row.name));

@@ -1,6 +1,6 @@
 import { DiffOutlined, DownOutlined, PlusOutlined } from '@ant-design/icons';
 import { Button, Checkbox, Dropdown, Table, type InputRef, type TableRef } from 'antd';
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { ActionDialog, type ActionRequest } from '../../actions/ActionDialog.tsx';
 import { ICONS } from '../../actions/ActionButtons.tsx';
 import type { ActionName } from '../../actions/types.ts';
@@ -15,19 +15,20 @@ import { Empty, ErrorNotice, Loading, Page } from '../../parts/index.ts';
 import { compareUrl } from '../compare/choice.ts';
 import { jobUrl, ReasonLine, shortKind } from './cells.tsx';
 import { chosenColumns, tableColumns, totalWidth, usefulColumns, type ColumnKey } from './columns.tsx';
-import { facetsOf, filterRows, NO_FILTER, readFilter, sortRows, writeFilter, type JobFilter } from './filter.ts';
+import { facetsOf, filterRows, KINDS, NO_FILTER, readFilter, sortRows, type JobFilter } from './filter.ts';
 import { ColumnChoice, FilterBar } from './FilterBar.tsx';
 import { JobCard } from './JobCard.tsx';
 import { useIsNarrow, useSize } from './layout.ts';
+import { SavedViews } from './SavedViews.tsx';
+import { addressParameters, queryOf, viewParameters } from './savedViews.ts';
 import { StartCards } from './StartCards.tsx';
 
 /** Above this number only the newest are shown. */
 const MOST = 20_000;
-const KINDS = ['PyTorchTrainingJob', 'TensorFlowTrainingJob', 'XGBoostTrainingJob', 'MPIJob', 'GenericJob', 'ColossalAIJob', 'DeepSpeedJob', 'BeamJob'];
 
 export default function JobsPage() {
   const t = useText();
-  const [namespace] = useNamespace();
+  const [namespace, chooseNamespace] = useNamespace();
   const { data, error, revision } = useRows(namespace);
   const [query, setQuery] = useQuery();
   const filter = useMemo(() => readFilter(query), [query]);
@@ -39,11 +40,16 @@ export default function JobsPage() {
   const useful = useMemo(() => usefulColumns(rows ?? [], namespace === ''), [rows, namespace]);
   const columns = chosenColumns(query.get('columns'), keptColumns ?? useful);
   const searchRef = useRef<InputRef>(null);
-  const change = (patch: Partial<JobFilter>) => setQuery(writeFilter(patch));
+  const namedColumns = query.get('columns') ?? keptColumns?.join(',') ?? null;
+  const change = (patch: Partial<JobFilter>) => setQuery(addressParameters({ ...filter, ...patch }, namedColumns, namespace));
   const chooseColumns = (keys: ColumnKey[] | null) => {
     keepColumns(keys);
-    setQuery({ columns: keys === null ? null : keys.join(',') });
+    setQuery(addressParameters(filter, keys === null ? null : keys.join(','), namespace));
   };
+  // A link to a project leads there: the pages that follow show the same one.
+  useEffect(() => {
+    if (query.has('namespace')) chooseNamespace(namespace);
+  }, [query, namespace]);
   useShortcut('/', t.jobs.keys.search, () => searchRef.current?.focus());
 
   return (
@@ -65,6 +71,7 @@ export default function JobsPage() {
       }
       actions={
         <>
+          {rows !== undefined && <SavedViews query={queryOf(viewParameters(filter, namedColumns, namespace))} isNarrow={isNarrow} />}
           {!isNarrow && rows !== undefined && rows.length > 0 && <ColumnChoice columns={columns} onColumns={chooseColumns} />}
           <NewJob />
         </>
