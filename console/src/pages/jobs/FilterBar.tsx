@@ -1,11 +1,12 @@
 /** Search, filters and columns of the job list. */
 import { SearchOutlined, SettingOutlined } from '@ant-design/icons';
 import { Button, Checkbox, Input, Popover, Select, type InputRef } from 'antd';
-import { useEffect, useState, type Ref } from 'react';
+import { useEffect, useRef, useState, type Ref } from 'react';
 import { useText } from '../../app/i18n.tsx';
 import { StatusIcon, toneOf } from '../../parts/index.ts';
 import { shortKind } from './cells.tsx';
 import { ALL_COLUMNS, FIXED_COLUMNS, type ColumnKey } from './columns.tsx';
+import { Echoes } from './echoes.ts';
 import { DEFAULT_SORT, isFiltered, NO_FILTER, type Facet, type Facets, type JobFilter } from './filter.ts';
 
 interface Props {
@@ -48,10 +49,20 @@ export function FilterBar({ filter, facets, total, onChange, searchRef, isNarrow
 function Search({ text, onText, inputRef }: { text: string; onText: (text: string) => void; inputRef: Ref<InputRef> }) {
   const { jobs } = useText();
   const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
+  const latest = useRef(text);
+  const echoes = useRef(new Echoes());
   useEffect(() => {
-    if (typed === text) return undefined;
-    const timer = setTimeout(() => onText(typed), 30);
+    if (echoes.current.accept(text) || text === latest.current) return;
+    latest.current = text;
+    setTyped(text);
+  }, [text]);
+  useEffect(() => {
+    if (typed === latest.current) return undefined;
+    const timer = setTimeout(() => {
+      latest.current = typed;
+      echoes.current.send(typed);
+      onText(typed);
+    }, 30);
     return () => clearTimeout(timer);
   });
   return (
