@@ -6,6 +6,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, has_condition, uid_of
 from paceline.client.interface import CRDS, Collection
+from paceline.errors import Conflict
 from tests.kube.kueue_kinds import (
     FLAVORS,
     PRIORITIES,
@@ -40,19 +41,26 @@ async def workload_of(stage: Stage, *, other_than: str = "") -> Object:
     return found[0]
 
 
-async def write(stage: Stage, **status: Any) -> None:
-    """Write into the status of the Workload, as Kueue does."""
-    workload = await workload_of(stage)
-    await stage.people.replace(
-        WORKLOADS, {**workload, "status": {**(workload.get("status") or {}), **status}}, subresource="status"
-    )
+async def write(stage: Stage, *conditions: Object, **status: Any) -> None:
+    """Write into the status of the Workload, as Kueue does; the controller may write it at the same time."""
+    kinds = {row["type"] for row in conditions}
+    while True:
+        workload = await workload_of(stage)
+        old = workload.get("status") or {}
+        kept = [row for row in old.get("conditions") or () if row["type"] not in kinds]
+        changed = {**workload, "status": {**old, **status, "conditions": [*kept, *conditions]}}
+        try:
+            await stage.people.replace(WORKLOADS, changed, subresource="status")
+        except Conflict:
+            continue
+        return
 
 
 async def admit(stage: Stage, flavor: str = "") -> None:
-    workload = await workload_of(stage)
-    conditions = [condition("QuotaReserved", "True"), condition("Admitted", "True")]
-    given = {"admission": admission(workload, flavor)} if flavor else {}
-    await write(stage, conditions=conditions, **given)
+    given = {"admission": admission(await workload_of(stage), flavor)} if flavor else {}
+    # As Kueue, which ends an eviction when it reserves quota anew.
+    evicted = condition("Evicted", "False", "QuotaReserved")
+    await write(stage, condition("QuotaReserved", "True"), condition("Admitted", "True"), evicted, **given)
 
 
 async def waits(stage: Stage, job: Object, text: str, *, hurry: float = 0.0) -> None:
@@ -95,7 +103,7 @@ def test_no_pod_is_created_before_the_queue_admits_the_job(opens: OpenTransport)
         assert workload["spec"]["queueName"] == "team-queue"
         assert workload["metadata"]["ownerReferences"][0]["uid"] == uid_of(job), "it is deleted with the job"
         message = "couldn't assign flavors to pod set worker: insufficient quota"
-        await write(stage, conditions=[condition("QuotaReserved", "False", "Pending", message)])
+        await write(stage, condition("QuotaReserved", "False", "Pending", message))
         await waits(stage, job, f"queue team-queue: {message}")
         assert await stage.pods() == []
 
@@ -120,9 +128,8 @@ def test_an_evicted_job_gives_its_quota_back_and_comes_back_uncharged(opens: Ope
         await admit(stage)
         await stage.runs(2)
 
-        workload = await workload_of(stage)
-        evicted = condition("Evicted", "True", "Preempted", "Preempted to accommodate a more important workload")
-        await write(stage, conditions=[*workload["status"]["conditions"], evicted])
+        message = "Preempted to accommodate a more important workload"
+        await write(stage, condition("Evicted", "True", "Preempted", message))
         await waits(stage, job, "queue team-queue: evicted: Preempted to accommodate")
         await has(stage, "QuotaReserved", is_true=False)
         assert stage.player.live() == [], "quota is given back when no pod runs any more"
