@@ -7,7 +7,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 VERSION = "kueue.x-k8s.io/v1beta2"
 QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 KIND = "GenericJob"
+FOLLOWED = {"pods": "api/v1", "workloads": f"apis/{VERSION}"}
 COVERED = ("cpu", "memory", "pods")
 SOAK_SECONDS = 3000.0
 # The first try stays for ever; the next one ends at once.
@@ -139,42 +140,43 @@ def _owner(obj: Object) -> Object:
 
 @contextmanager
 def followed(team: Team) -> Iterator[History]:
-    """Record the pods and Workloads of a namespace until the block ends."""
-    history = History()
-    processes, threads = [], []
-    for kind in ("pods", "workloads.v1beta2.kueue.x-k8s.io"):
-        command = (
-            *(str(team.lab.cluster.kubectl), f"--kubeconfig={team.lab.cluster.kube.kubeconfig}", "get", kind),
-            *("--namespace", team.name, "--watch", "--output-watch-events", "-o", "json"),
-        )
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        thread = threading.Thread(target=_read, args=(process, history))
-        thread.start()
-        processes.append(process)
-        threads.append(thread)
-    try:
+    """Record the pods and Workloads of a namespace until the block ends, and what was written until then."""
+    run, history = team.lab.cluster.run, History()
+    lists = {kind: f"/{api}/namespaces/{team.name}/{kind}" for kind, api in FOLLOWED.items()}
+    with ExitStack() as stack:
+        for path in lists.values():
+            since = json.loads(run("get", "--raw", path))["metadata"]["resourceVersion"]
+            _follow(stack, team.lab, f"{path}?watch=true&resourceVersion={since}", history)
         yield history
-    finally:
-        for process in processes:
-            process.terminate()
-        for thread in threads:
-            thread.join()
-        for process in processes:
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+
+        written = [
+            _revision(item) for path in lists.values() for item in json.loads(run("get", "--raw", path))["items"]
+        ]
+
+        def has_arrived() -> bool:
+            return {event[0] for event in history.events}.issuperset(written)
+
+        wait_until("all that was written has arrived", has_arrived)
+
+
+def _follow(stack: ExitStack, lab: Lab, path: str, history: History) -> None:
+    command = (str(lab.cluster.kubectl), f"--kubeconfig={lab.cluster.kube.kubeconfig}", "get", "--raw", path)
+    process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    thread = threading.Thread(target=_read, args=(process, history))
+    thread.start()
+    stack.callback(thread.join)
+    stack.callback(process.terminate)
 
 
 def _read(process: subprocess.Popen[str], history: History) -> None:
-    """Read one JSON document after the other; kubectl writes them over several lines."""
-    decoder, text = json.JSONDecoder(), ""
+    """Read one event per line."""
     for line in process.stdout or ():
-        text += line
-        if line.rstrip() != "}":
-            continue
-        event, _ = decoder.raw_decode(text)
-        text = ""
-        history.events.append((int(event["object"]["metadata"]["resourceVersion"]), event["type"], event["object"]))
+        event = json.loads(line)
+        history.events.append((_revision(event["object"]), event["type"], event["object"]))
+
+
+def _revision(obj: Object) -> int:
+    return int(obj["metadata"]["resourceVersion"])
 
 
 def crowd(team: Team, jobs: int, kueue: RealKueue, *, kills: int, seconds: float) -> None:
@@ -200,9 +202,11 @@ def crowd(team: Team, jobs: int, kueue: RealKueue, *, kills: int, seconds: float
         except AssertionError as error:
             left = team.lab.cluster.run("get", "genericjobs,workloads,pods", "-n", team.name, "-o", "wide")
             raise AssertionError(f"{error}\n{left}") from None
-        finished = [workload for workload in team.workloads() if has_condition(workload, "Finished")]
-        wait_until("all Workloads are finished", lambda: all(has_condition(w, "Finished") for w in team.workloads()))
-        assert len(finished) <= jobs
+
+        def finished() -> int:
+            return sum(has_condition(workload, "Finished") for workload in team.workloads())
+
+        wait_until("all Workloads are finished", lambda: finished() == jobs)
 
     assert all(len(history.pods(name)) == 2 for name in names), "no pod was created twice"
     assert 0 < history.most_live_pods() <= 10
