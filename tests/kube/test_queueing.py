@@ -1,11 +1,15 @@
 """Jobs in a queue of Kueue, which the test plays: nothing starts before it is admitted, and quota is given back."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from paceline.apimachinery.meta import Object, has_condition, uid_of
 from paceline.client.interface import CRDS, Collection
+from paceline.client.requests import Request, Response
 from paceline.errors import Conflict
 from tests.kube.kueue_kinds import (
     FLAVORS,
@@ -18,7 +22,7 @@ from tests.kube.kueue_kinds import (
     is_served,
 )
 from tests.kube.player import ends_well, runs_on
-from tests.kube.stage import OpenTransport, Stage, embedded_transport, live, skip, where_of
+from tests.kube.stage import OpenTransport, Stage, Tap, embedded_transport, live, run, skip, staged, where_of
 from tests.unit.kinds.manifests import generic, pytorch, replica, template
 
 LABEL = "kueue.x-k8s.io/queue-name"
@@ -237,3 +241,53 @@ def test_the_pod_group_of_a_scheduler_is_written_or_missed(scheduler: str) -> No
             )
 
     live(embedded_transport, act)
+
+
+class EvictingTap(Tap):
+    """Evicts the Workload while the last pod is being created; holds the news of pods back until it is released."""
+
+    def __init__(self, stage: Stage, pods: int) -> None:
+        super().__init__(stage.transport)
+        self.released = asyncio.Event()
+        self._stage = stage
+        self._left = pods
+        self._is_told = asyncio.Event()
+
+    async def send(self, request: Request) -> Response:
+        answer = await super().send(request)
+        if request.method == "POST" and request.path.endswith("/pods"):
+            self._left -= 1
+            if self._left == 0:
+                await write(self._stage, condition("Evicted", "True", "Preempted", "by somebody"))
+                await self._is_told.wait()
+                # Let the controller's cache take it.
+                for _ in range(10):
+                    await asyncio.sleep(0)
+        return answer
+
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
+        async with aclosing(super().stream(request)) as chunks:
+            async for chunk in chunks:
+                if request.path.endswith("/pods") and self._left <= 0:
+                    await self.released.wait()
+                yield chunk
+                if b"by somebody" in chunk:
+                    self._is_told.set()
+
+
+def test_pods_that_are_being_created_at_an_eviction_hold_their_quota() -> None:
+    async def main() -> None:
+        async with embedded_transport() as transport, staged(transport) as stage:
+            await define_kueue(stage)
+            tap = EvictingTap(stage, pods=2)
+            stage.play(runs_on)
+            async with stage.controllers(tap):
+                job = await submit(stage, generic(replica(replicas=2)))
+                await admit(stage)
+                await waits(stage, job, "queue team-queue: evicted: by somebody")
+                assert has_condition(await workload_of(stage), "QuotaReserved")
+                tap.released.set()
+                await has(stage, "QuotaReserved", is_true=False)
+                assert stage.player.live() == []
+
+    run(main())
