@@ -251,11 +251,14 @@ class EvictingTap(Tap):
         self.released = asyncio.Event()
         self._stage = stage
         self._left = pods
+        self._is_holding = False
         self._is_told = asyncio.Event()
 
     async def send(self, request: Request) -> Response:
+        is_of_pod = request.method == "POST" and request.path.endswith("/pods")
+        self._is_holding = self._is_holding or is_of_pod
         answer = await super().send(request)
-        if request.method == "POST" and request.path.endswith("/pods"):
+        if is_of_pod:
             self._left -= 1
             if self._left == 0:
                 await write(self._stage, condition("Evicted", "True", "Preempted", "by somebody"))
@@ -268,7 +271,7 @@ class EvictingTap(Tap):
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         async with aclosing(super().stream(request)) as chunks:
             async for chunk in chunks:
-                if request.path.endswith("/pods") and self._left <= 0:
+                if request.path.endswith("/pods") and self._is_holding:
                     await self.released.wait()
                 yield chunk
                 if b"by somebody" in chunk:
