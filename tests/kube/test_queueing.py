@@ -1,11 +1,16 @@
 """Jobs in a queue of Kueue, which the test plays: nothing starts before it is admitted, and quota is given back."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from paceline.apimachinery.meta import Object, has_condition, uid_of
 from paceline.client.interface import CRDS, Collection
+from paceline.client.requests import Request, Response
+from paceline.errors import Conflict
 from tests.kube.kueue_kinds import (
     FLAVORS,
     PRIORITIES,
@@ -17,7 +22,7 @@ from tests.kube.kueue_kinds import (
     is_served,
 )
 from tests.kube.player import ends_well, runs_on
-from tests.kube.stage import OpenTransport, Stage, embedded_transport, live, skip, where_of
+from tests.kube.stage import OpenTransport, Stage, Tap, embedded_transport, live, run, skip, staged, where_of
 from tests.unit.kinds.manifests import generic, pytorch, replica, template
 
 LABEL = "kueue.x-k8s.io/queue-name"
@@ -40,19 +45,26 @@ async def workload_of(stage: Stage, *, other_than: str = "") -> Object:
     return found[0]
 
 
-async def write(stage: Stage, **status: Any) -> None:
-    """Write into the status of the Workload, as Kueue does."""
-    workload = await workload_of(stage)
-    await stage.people.replace(
-        WORKLOADS, {**workload, "status": {**(workload.get("status") or {}), **status}}, subresource="status"
-    )
+async def write(stage: Stage, *conditions: Object, **status: Any) -> None:
+    """Write into the status of the Workload, as Kueue does; the controller may write it at the same time."""
+    kinds = {row["type"] for row in conditions}
+    while True:
+        workload = await workload_of(stage)
+        old = workload.get("status") or {}
+        kept = [row for row in old.get("conditions") or () if row["type"] not in kinds]
+        changed = {**workload, "status": {**old, **status, "conditions": [*kept, *conditions]}}
+        try:
+            await stage.people.replace(WORKLOADS, changed, subresource="status")
+        except Conflict:
+            continue
+        return
 
 
 async def admit(stage: Stage, flavor: str = "") -> None:
-    workload = await workload_of(stage)
-    conditions = [condition("QuotaReserved", "True"), condition("Admitted", "True")]
-    given = {"admission": admission(workload, flavor)} if flavor else {}
-    await write(stage, conditions=conditions, **given)
+    given = {"admission": admission(await workload_of(stage), flavor)} if flavor else {}
+    # As Kueue, which ends an eviction when it reserves quota anew.
+    evicted = condition("Evicted", "False", "QuotaReserved")
+    await write(stage, condition("QuotaReserved", "True"), condition("Admitted", "True"), evicted, **given)
 
 
 async def waits(stage: Stage, job: Object, text: str, *, hurry: float = 0.0) -> None:
@@ -95,7 +107,7 @@ def test_no_pod_is_created_before_the_queue_admits_the_job(opens: OpenTransport)
         assert workload["spec"]["queueName"] == "team-queue"
         assert workload["metadata"]["ownerReferences"][0]["uid"] == uid_of(job), "it is deleted with the job"
         message = "couldn't assign flavors to pod set worker: insufficient quota"
-        await write(stage, conditions=[condition("QuotaReserved", "False", "Pending", message)])
+        await write(stage, condition("QuotaReserved", "False", "Pending", message))
         await waits(stage, job, f"queue team-queue: {message}")
         assert await stage.pods() == []
 
@@ -120,9 +132,8 @@ def test_an_evicted_job_gives_its_quota_back_and_comes_back_uncharged(opens: Ope
         await admit(stage)
         await stage.runs(2)
 
-        workload = await workload_of(stage)
-        evicted = condition("Evicted", "True", "Preempted", "Preempted to accommodate a more important workload")
-        await write(stage, conditions=[*workload["status"]["conditions"], evicted])
+        message = "Preempted to accommodate a more important workload"
+        await write(stage, condition("Evicted", "True", "Preempted", message))
         await waits(stage, job, "queue team-queue: evicted: Preempted to accommodate")
         await has(stage, "QuotaReserved", is_true=False)
         assert stage.player.live() == [], "quota is given back when no pod runs any more"
@@ -230,3 +241,56 @@ def test_the_pod_group_of_a_scheduler_is_written_or_missed(scheduler: str) -> No
             )
 
     live(embedded_transport, act)
+
+
+class EvictingTap(Tap):
+    """Evicts the Workload while the last pod is being created; holds the news of pods back until it is released."""
+
+    def __init__(self, stage: Stage, pods: int) -> None:
+        super().__init__(stage.transport)
+        self.released = asyncio.Event()
+        self._stage = stage
+        self._left = pods
+        self._is_holding = False
+        self._is_told = asyncio.Event()
+
+    async def send(self, request: Request) -> Response:
+        is_of_pod = request.method == "POST" and request.path.endswith("/pods")
+        self._is_holding = self._is_holding or is_of_pod
+        answer = await super().send(request)
+        if is_of_pod:
+            self._left -= 1
+            if self._left == 0:
+                await write(self._stage, condition("Evicted", "True", "Preempted", "by somebody"))
+                await self._is_told.wait()
+                # Let the controller's cache take it.
+                for _ in range(10):
+                    await asyncio.sleep(0)
+        return answer
+
+    async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
+        async with aclosing(super().stream(request)) as chunks:
+            async for chunk in chunks:
+                if request.path.endswith("/pods") and self._is_holding:
+                    await self.released.wait()
+                yield chunk
+                if b"by somebody" in chunk:
+                    self._is_told.set()
+
+
+def test_pods_that_are_being_created_at_an_eviction_hold_their_quota() -> None:
+    async def main() -> None:
+        async with embedded_transport() as transport, staged(transport) as stage:
+            await define_kueue(stage)
+            tap = EvictingTap(stage, pods=2)
+            stage.play(runs_on)
+            async with stage.controllers(tap):
+                job = await submit(stage, generic(replica(replicas=2)))
+                await admit(stage)
+                await waits(stage, job, "queue team-queue: evicted: by somebody")
+                assert has_condition(await workload_of(stage), "QuotaReserved")
+                tap.released.set()
+                await has(stage, "QuotaReserved", is_true=False)
+                assert stage.player.live() == []
+
+    run(main())

@@ -174,6 +174,29 @@ def test_an_evicted_workload_gives_its_quota_back_when_no_pod_runs(reason, reque
     assert not {"admission", "reclaimablePods"} & status.keys()
 
 
+def test_an_evicted_workload_is_not_ready_until_its_pods_run_again():
+    of = workload(RESERVED, ADMITTED, EVICTED, condition("PodsReady"))
+    ready = next(row for row in decide_workload(view(of), NOW).status["conditions"] if row["type"] == "PodsReady")
+
+    assert (ready["status"], ready["reason"]) == ("False", "WaitForStart")
+
+
+def test_a_workload_is_not_ready_while_its_pods_are_replaced():
+    def ready_after(of, phase):
+        return next(
+            row
+            for row in decide_workload(view(of, phase=phase), NOW).status["conditions"]
+            if row["type"] == "PodsReady"
+        )
+
+    lost = ready_after(workload(RESERVED, ADMITTED, condition("PodsReady")), Phase.PENDING)
+    assert (lost["status"], lost["reason"]) == ("False", "WaitForRecovery")
+    back = ready_after(workload(RESERVED, ADMITTED, lost), Phase.RUNNING)
+    assert (back["status"], back["reason"]) == ("True", "Recovered")
+    first = ready_after(workload(RESERVED, ADMITTED), Phase.RUNNING)
+    assert (first["status"], first["reason"]) == ("True", "Started")
+
+
 @pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED])
 def test_a_workload_is_finished_once_with_its_job(phase):
     status = decide_workload(view(workload(RESERVED, ADMITTED), phase=phase), NOW).status

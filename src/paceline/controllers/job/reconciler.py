@@ -167,7 +167,7 @@ class Jobs:
             hands = self._actuator(is_prepared=refusal is not None and refusal.is_prepared)
             applied = await apply_plan(hands, collection_of(kind), job, view=view, plan=plan)
             if is_due:
-                await self._sync_workload(key, applied.job, view, plan)
+                await self._sync_workload(key, applied, view, plan)
         except NotFound:
             # The job was deleted meanwhile; its pods are deleted with it.
             return
@@ -220,17 +220,19 @@ class Jobs:
         for pod in applied.created:
             self.pods.observe(pod)
 
-    async def _sync_workload(self, key: JobKey, job: Object, view: JobSnapshot, plan: Plan) -> None:
+    async def _sync_workload(self, key: JobKey, applied: Applied, view: JobSnapshot, plan: Plan) -> None:
         """Bring Kueue's Workload of a queued job up to date, and look again for Kueue where there is none."""
         if view.queueing is None:
             return
+        job = applied.job
         workload_view = WorkloadView(
             queue=view.queueing.queue,
             gang=view.gang,
             status=plan.status,
             workload=None,
             is_on_hold=view.is_paused or registry.is_suspended(job),
-            has_live_pods=self._has_live_pods(job),
+            # The Workload may be evicted since the view was made: pods of this very pass hold its quota, too.
+            has_live_pods=bool(applied.created) or self._has_live_pods(job),
         )
         await self._workloads.sync(job, view.naming, workload_view)
         if not self._workloads.is_found and not plan.status.phase.is_final:

@@ -26,6 +26,7 @@ ADMITTED, RESERVED, EVICTED = "Admitted", "QuotaReserved", "Evicted"
 FINISHED, REQUEUED, PODS_READY = "Finished", "Requeued", "PodsReady"
 # Evictions after which the Workload is queued again at once; after others Kueue decides when.
 REQUEUED_AFTER = frozenset({"Preempted", "NodeFailures"})
+WAIT_FOR_RECOVERY = "WaitForRecovery"
 MAX_MESSAGE = 1024
 
 
@@ -199,10 +200,20 @@ def _progressed(workload: Object, view: WorkloadView, now: datetime) -> Object:
         return status
     if reclaimable := _reclaimable(view):
         status["reclaimablePods"] = reclaimable
-    if view.status.phase is Phase.RUNNING and not has_condition(workload, PODS_READY):
-        message = "All pods of the job run"
-        status = _with_condition(workload, status, now, (PODS_READY, "True", "Started", message))
+    if change := _readiness(workload, view):
+        status = _with_condition(workload, status, now, change)
     return status
+
+
+def _readiness(workload: Object, view: WorkloadView) -> tuple[str, str, str, str] | None:
+    """Return what becomes of the condition PodsReady; Kueue evicts Workloads that are not ready for too long."""
+    is_running, is_ready = view.status.phase is Phase.RUNNING, has_condition(workload, PODS_READY)
+    if is_running is is_ready:
+        return None
+    if is_ready:
+        return PODS_READY, "False", WAIT_FOR_RECOVERY, "Not all pods of the job run any more"
+    reason = (condition_of(workload, PODS_READY) or {}).get("reason")
+    return PODS_READY, "True", "Recovered" if reason == WAIT_FOR_RECOVERY else "Started", "All pods of the job run"
 
 
 def _given_back(workload: Object, status: Object, evicted: Mapping[str, Any], now: datetime) -> Object:
@@ -214,6 +225,7 @@ def _given_back(workload: Object, status: Object, evicted: Mapping[str, Any], no
         (REQUEUED, is_requeued, reason, message),
         (RESERVED, "False", "Pending", message),
         (ADMITTED, "False", "NoReservation", "The workload has no reservation"),
+        *([(PODS_READY, "False", "WaitForStart", message)] if has_condition(workload, PODS_READY) else ()),
     ):
         status = _with_condition(workload, status, now, change)
     return status
