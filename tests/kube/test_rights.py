@@ -149,7 +149,8 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
         return tap
 
     tap = run(main())
-    refused = [str(error) for error in tap.refused if isinstance(error, Forbidden)]
+    # Other tests leave namespaces behind whose quota refuses pods, whoever creates them: that is no lack of a right.
+    refused = [str(error) for error in tap.refused if isinstance(error, Forbidden) and "failed quota" not in str(error)]
     assert refused == []
     asked = {(verb, what) for verb, what in tap.asked if "selfsubject" not in what}
     assert asked - granted(real) == set()

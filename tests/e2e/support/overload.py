@@ -82,8 +82,13 @@ def allow_many_files() -> None:
 
 def lease_path(target: Target) -> str:
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-    _, body = target.ask("GET", path)
-    return f"{path}/{json.loads(body)['items'][0]['metadata']['name']}"
+
+    def name_of_first() -> str | None:
+        _, body = target.ask("GET", path)
+        return next((str(lease["metadata"]["name"]) for lease in json.loads(body)["items"]), None)
+
+    # The agent writes it a moment after the cluster is ready.
+    return f"{path}/{wait_until('the node has a lease', name_of_first)}"
 
 
 class Beside:
@@ -98,11 +103,11 @@ class Beside:
         self._peak = 0
 
     def __enter__(self) -> Self:
+        path = lease_path(self._target)
         self.before = memory_of(self._pid)
         self._authority = tempfile.NamedTemporaryFile(suffix=".crt")
         self._authority.write(self._target.access.ca)
         self._authority.flush()
-        path = lease_path(self._target)
         command = [sys.executable, CLIENT, self._target.host, self._authority.name, self._target.access.token, path]
         self._client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._looking = threading.Thread(target=self._look)
