@@ -45,7 +45,7 @@ export function FilterBar({ filter, facets, total, onChange, searchRef, isNarrow
   );
 }
 
-// What is typed is shown at once; the URL and the list follow a moment later.
+// What is typed is shown at once; the URL and the list follow after that.
 function Search({ text, onText, inputRef }: { text: string; onText: (text: string) => void; inputRef: Ref<InputRef> }) {
   const { jobs } = useText();
   const [typed, setTyped] = useState(text);
@@ -62,7 +62,7 @@ function Search({ text, onText, inputRef }: { text: string; onText: (text: strin
       latest.current = typed;
       echoes.current.send(typed);
       onText(typed);
-    }, 30);
+    }, 0);
     return () => clearTimeout(timer);
   });
   return (
