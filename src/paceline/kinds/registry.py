@@ -180,7 +180,7 @@ def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
     """Return the faults of the name: the names of the pod and of its Service are derived from it."""
     name = name_of(obj)
     if not name:
-        return (required("metadata.name", "set a name, such as curves"),)
+        return (required("metadata.name", f"set a name, such as my-{kind.kind.lower()}"),)
     if problem := label_problem(name):
         return (invalid("metadata.name", name, f"{problem}{better_name(name)}"),)
     room = service_room(SHORT[kind.plural])
