@@ -369,18 +369,18 @@ def pod_of(cluster, name):
     return running[0]["metadata"]["name"] if running else None
 
 
-async def bench_jobs(given, kubeconfig):
+async def bench_jobs(options, kubeconfig):
     async with HttpCluster(load(kubeconfig, Path.read_bytes), real_world().chance) as cluster:
         await define_kinds(cluster)
         jobs = Jobs(cluster)
-        await jobs.create(given.jobs)
+        await jobs.create(options.jobs)
         with console_before(kubeconfig) as console:
             show("RSS of the console before the first tab, MB", f"{memory_of(console.pid)[0]:.0f}")
-            if given.only in {None, "rows"}:
-                await bench_rows(console, given.jobs)
-                await bench_updates(console, jobs, given.jobs)
-            if given.only in {None, "tabs"}:
-                await bench_tabs(console, jobs, given.jobs, tabs=given.tabs, seconds=given.seconds)
+            if options.only in {None, "rows"}:
+                await bench_rows(console, options.jobs)
+                await bench_updates(console, jobs, options.jobs)
+            if options.only in {None, "tabs"}:
+                await bench_tabs(console, jobs, options.jobs, tabs=options.tabs, seconds=options.seconds)
 
 
 def main():
@@ -390,16 +390,16 @@ def main():
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--lines", type=int, default=300_000)
     parser.add_argument("--only", choices=("rows", "tabs", "logs"))
-    given = parser.parse_args()
+    options = parser.parse_args()
     print("console, back end")
     print(f"  {'':58} {'':>14}   {'goal':23}   load")
-    if given.only != "logs":
+    if options.only != "logs":
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
             home = Path(folder) / "ours"
             with served("ours", home):
-                uvloop.run(bench_jobs(given, home / "kubeconfig"))
-    if given.only in {None, "logs"}:
-        bench_logs(given.lines)
+                uvloop.run(bench_jobs(options, home / "kubeconfig"))
+    if options.only in {None, "logs"}:
+        bench_logs(options.lines)
 
 
 if __name__ == "__main__":

@@ -116,11 +116,11 @@ async def run(server, home, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=10_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
         home = Path(folder) / "ours"
         with served("ours", home) as server:
-            uvloop.run(run(server, home, given.records))
+            uvloop.run(run(server, home, options.records))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Resource quantities of Kubernetes: `500m`, `1.5Gi`, `2e3`."""
 
 import re
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal, localcontext
 
 RULE = "must be a number with an optional unit, like 2, 500m, 1.5Gi or 200M"
@@ -79,3 +80,14 @@ def whole(amount: str | float | Decimal) -> int:
     """Return a quantity in whole units, rounded up, as for bytes and devices."""
     value = amount if isinstance(amount, Decimal) else parse(amount)
     return int(value.to_integral_value(rounding=ROUND_CEILING))
+
+
+def amounts(quantities: Mapping[str, str] | None) -> dict[str, float]:
+    """Return requests or limits as numbers: cores, and whole units of all others; without those that are malformed."""
+    numbers = {}
+    for name, quantity in (quantities or {}).items():
+        try:
+            numbers[name] = milli(quantity) / 1000 if name == "cpu" else float(whole(quantity))
+        except ValueError:
+            continue
+    return numbers

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.pods import containers_of
-from paceline.apimachinery.quantity import milli, whole
+from paceline.apimachinery.quantity import amounts, milli, whole
 from paceline.model import well_known_labels
 
 MILLI = 1000
@@ -124,8 +124,8 @@ def pod_item(
         "ownerUid": (controller_of(pod) or {}).get("uid", ""),
         "container": container,
         "isGone": False,
-        "requests": _amounts(resources.get("requests")),
-        "limits": _amounts(resources.get("limits")),
+        "requests": amounts(resources.get("requests")),
+        "limits": amounts(resources.get("limits")),
         "times": list(times),
         "values": kinds,
     }
@@ -187,13 +187,3 @@ def prometheus_items(pods: Iterable[Object], answers: Mapping[str, Object]) -> l
 
 def _usage_now(usage: Mapping[str, str]) -> dict[str, list[float | None]]:
     return {"cpu": [milli(usage["cpu"]) / MILLI], "memory": [float(whole(usage["memory"]))]}
-
-
-def _amounts(quantities: Mapping[str, str] | None) -> dict[str, float]:
-    amounts = {}
-    for name, quantity in (quantities or {}).items():
-        try:
-            amounts[name] = milli(quantity) / MILLI if name == "cpu" else float(whole(quantity))
-        except ValueError:
-            continue
-    return amounts

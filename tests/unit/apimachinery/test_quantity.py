@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from paceline.apimachinery.quantity import is_quantity, milli, parse, whole
+from paceline.apimachinery.quantity import amounts, is_quantity, milli, parse, whole
 
 AMOUNTS = {
     "0": 0,
@@ -72,3 +72,9 @@ def test_what_is_no_amount_is_refused(text):
 def test_amounts_are_rounded_up_so_that_nobody_gets_less():
     assert (milli("1500m"), milli("0.0001"), milli(2)) == (1500, 1, 2000)
     assert (whole("1.1"), whole("1Ki"), whole("1m")) == (2, 1024, 1)
+
+
+def test_requests_are_numbers_and_malformed_ones_are_left_out():
+    requests = {"cpu": "250m", "memory": "1Ki", "nvidia.com/gpu": "2", "example.com/fpga": "many"}
+    assert amounts(requests) == {"cpu": 0.25, "memory": 1024.0, "nvidia.com/gpu": 2.0}
+    assert amounts(None) == {}

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from paceline.apimachinery.meta import Key, Object, namespace_of
-from paceline.apimachinery.quantity import milli, whole
+from paceline.apimachinery.quantity import amounts
 from paceline.effects import Clock, Executor
 from paceline.errors import BadRequest
 from paceline.node.host_info import Host
@@ -137,8 +137,8 @@ class SeriesServer:
                     "ownerUid": owner,
                     "container": "" if name == NETWORK else name,
                     "isGone": is_gone,
-                    "requests": _amounts(resources.get("requests")),
-                    "limits": _amounts(resources.get("limits")),
+                    "requests": amounts(resources.get("requests")),
+                    "limits": amounts(resources.get("limits")),
                     **values,
                 }
 
@@ -179,14 +179,3 @@ def _rounded(value: float) -> float | None:
     if math.isnan(value):
         return None
     return round(value, 4) if value < MILLI else round(value)
-
-
-def _amounts(quantities: Mapping[str, str] | None) -> dict[str, float]:
-    """Return requests or limits as numbers: cores, and bytes."""
-    amounts = {}
-    for name, quantity in (quantities or {}).items():
-        try:
-            amounts[name] = milli(quantity) / MILLI if name == "cpu" else float(whole(quantity))
-        except ValueError:
-            continue
-    return amounts
