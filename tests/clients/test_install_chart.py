@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from paceline import __version__
-from paceline.apimachinery.meta import Object, annotations_of, name_of
+from paceline.apimachinery.meta import Object, annotations_of, has_condition, name_of
 from paceline.client.interface import CRDS, SECRETS, Collection
 from paceline.client.kubeconfig import load
 from paceline.client.sync import DirectCluster
@@ -183,6 +183,10 @@ def test_a_definition_of_somebody_else_is_not_replaced(cluster: DirectCluster, h
 
 
 def remove_all(cluster: DirectCluster) -> None:
+    # The server deletes the objects of a definition first. Before it serves them that fails, and it retries ever later.
+    wait_until(
+        "all definitions are served", lambda: all(has_condition(crd, "Established") for crd in crds(cluster).values())
+    )
     for name in crds(cluster):
         with contextlib.suppress(NotFound):
             cluster.delete(CRDS, ("", name))
