@@ -57,6 +57,8 @@ def test_a_page_is_reached_by_keyboard_in_either_language(site):
 def test_arrows_choose_and_escape_leaves_the_page_as_it_was(site):
     page = site.open("settings")
     dialog = open_palette(page)
+    # They come before the pages as soon as they are read.
+    expect(dialog.locator("[data-group=jobs]")).to_be_visible()
     first = active(dialog).inner_text()
     page.keyboard.press("ArrowUp")
     last = active(dialog).inner_text()
