@@ -118,7 +118,9 @@ class Side:
                     end = f"exit {process.wait(COMMAND_SECONDS)}"
             finally:
                 process.send_signal(signal.SIGKILL)
-        return self._said(case, end, out.text(case.lines or None), err.text())
+                # To its end: leaving this block closes the streams, also under a thread that still reads.
+                seen = out.text(case.lines or None), err.text()
+        return self._said(case, end, *seen)
 
     def _said(self, case: Case, end: str, out: str, err: str) -> Said:
         node = self._node() if case.needs == "node" else ""
