@@ -31,11 +31,12 @@ export function storeText(url: string, text: string | null): void {
   }
 }
 
-/** A value that follows another one when it has not changed for a moment. */
+/** A value that follows another one when it has not changed for a moment; after 0 ms at once. */
 export function useSettled<T>(value: T, after: number): T {
   const [settled, setSettled] = useState(value);
+  if (after === 0 && !Object.is(settled, value)) setSettled(value);
   useEffect(() => {
-    if (Object.is(settled, value)) return undefined;
+    if (after === 0 || Object.is(settled, value)) return undefined;
     const timer = setTimeout(() => setSettled(value), after);
     return () => clearTimeout(timer);
   }, [value, settled, after]);
@@ -44,9 +45,8 @@ export function useSettled<T>(value: T, after: number): T {
 
 /** What the text means; while it is not YAML, what it meant last. */
 export function useParsed(text: string, isTyping: boolean): { parsed: Parsed; isReadable: boolean; source: string } {
-  const settled = useSettled(text, PARSE_AFTER);
   // What the form writes is shown at once; what is typed in the editor, when the typing pauses.
-  const source = isTyping ? settled : text;
+  const source = useSettled(text, isTyping ? PARSE_AFTER : 0);
   const current = useMemo(() => parse(source), [source]);
   const last = useRef({ parsed: current, source });
   if (current.problems.length === 0) last.current = { parsed: current, source };
