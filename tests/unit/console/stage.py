@@ -203,6 +203,11 @@ class Page:
     async def tell(self, **message):
         await self.sent.put({"type": "websocket.receive", "text": json.dumps(message)})
 
+    async def subscribe(self, message, **fields):
+        """Subscribe to rows or objects, and wait for the complete list."""
+        await self.tell(**message, **fields)
+        await self.until(lambda: message["id"] in self.revisions)
+
     async def leave(self):
         await self.sent.put({"type": "websocket.disconnect", "code": 1001})
         await self.until(lambda: not self.is_open)
@@ -303,6 +308,12 @@ class Stage:
         await page.until(lambda: page.is_open)
         return page
 
+    async def subscribed(self, message, name="ada", **fields):
+        """Open a tab that has the complete list of a subscription."""
+        page = await self.page(name)
+        await page.subscribe(message, **fields)
+        return page
+
     async def get(self, path, name="ada"):
         """Ask the console by HTTP."""
         person = self.person(name)
@@ -361,7 +372,7 @@ class Stage:
 
 async def wait_for(condition):
     """Let virtual time pass until a condition holds."""
-    while not condition():  # noqa: ASYNC110 - nobody tells, and virtual time is free
+    while not condition():  # noqa: ASYNC110 - conditions have no event to wait for, and virtual time costs nothing
         await asyncio.sleep(0.01)
 
 
@@ -370,7 +381,7 @@ async def _failed(_request, error):
 
 
 def visitor(token):
-    """Somebody who may only read, and only in the namespace `team`."""
+    """Return the account of a token that may only read, and only in the namespace `team`."""
     if token != "visitor":
         return None
     return Caller(name="system:serviceaccount:team:visitor", account=Account(namespace="team", name="visitor", uid="v"))
