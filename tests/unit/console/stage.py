@@ -42,7 +42,7 @@ REMEMBERS = StoreLimits(history=10_000, batch=64, slack=10)
 
 
 class Link:
-    """The way of one credential to the API server, which can be cut."""
+    """The connection of one credential to the API server, which can be cut."""
 
     def __init__(self, inner, group):
         self._inner = inner
@@ -50,7 +50,7 @@ class Link:
         self._open = set()
         self.requests = []
         self.is_down = False
-        # After how many bytes the next logs break off; used up one after the other.
+        # After how many bytes the next log streams break off, one entry per stream.
         self.cuts = []
 
     @property
@@ -110,7 +110,7 @@ class Link:
 
 
 class LogNode:
-    """A node whose containers write what a test says, in the files of a real one."""
+    """A node whose containers write what a test tells them, in log files as on a real node."""
 
     def __init__(self, world):
         self.world = world
@@ -172,7 +172,7 @@ class LogNode:
 
 @dataclass
 class Page:
-    """A tab, as the front end keeps what it is sent."""
+    """A tab, which stores messages as the front end does."""
 
     app: object
     person: object
@@ -213,7 +213,7 @@ class Page:
         await self.until(lambda: not self.is_open)
 
     async def until(self, condition):
-        """Wait for what the tab is sent, without limit but the simulation's."""
+        """Wait until messages to the tab fulfil a condition; only the simulation limits the time."""
         while not condition():
             self.news.clear()
             await self.news.wait()
@@ -359,7 +359,7 @@ class Stage:
         )
 
     async def close(self):
-        """Have everybody leave, and wait until all feeds and streams have ended."""
+        """Close all tabs, and wait until all feeds and streams have ended."""
         for page in self.pages:
             page.reads.set()
             await page.sent.put({"type": "websocket.disconnect", "code": 1001})

@@ -16,7 +16,7 @@ def phases(page):
 
 
 async def come_back(stage, page):
-    """Open a tab that goes on where one that was closed had come to."""
+    """Open a tab that resumes from the revision of one that was closed."""
     again = await stage.page()
     again.items[7] = dict(page.items[7])
     await again.subscribe(SUBSCRIBE, since=page.revisions[7])
@@ -24,7 +24,7 @@ async def come_back(stage, page):
 
 
 async def change_phase(stage, *, times, seconds):
-    """Change the phase of a job again and again, at intervals of so many seconds."""
+    """Change the phase of a job several times, at intervals of some seconds."""
     for number in range(times):
         await stage.set_phase("digits", ("Running", "Paused")[number % 2])
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""A tab gets what it asks for within its limits; what cannot be read changes nothing."""
+"""A tab gets the subscriptions that it asks for, within limits; malformed messages change nothing."""
 
 import asyncio
 import json
