@@ -59,15 +59,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not current")
     checking = parser.parse_args().check
-    wanted = {path: text for template in TEMPLATES for path, text in files_of(template).items()} | install_files()
-    stale = [path for path, text in wanted.items() if not (ROOT / path).is_file() or (ROOT / path).read_text() != text]
+    charts = {path: text for template in TEMPLATES for path, text in files_of(template).items()} | install_files()
+    stale = [path for path, text in charts.items() if not (ROOT / path).is_file() or (ROOT / path).read_text() != text]
     if checking:
         for path in stale:
             print(f"{path} is not current: type `{COMMAND}`", file=sys.stderr)
         return 1 if stale else 0
     for path in stale:
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(wanted[path])
+        (ROOT / path).write_text(charts[path])
     return 0
 
 

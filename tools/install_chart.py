@@ -83,8 +83,8 @@ def files(written: str) -> dict[str, str]:
         texts[f"templates/{name}.yaml"] = "".join(parts)
     for definition in definitions():
         metadata = definition["metadata"]
-        kept = {**definition, "metadata": {**metadata, "annotations": {**metadata["annotations"], **KEEP}}}
-        texts[f"files/{metadata['name']}.json"] = json.dumps(kept, separators=(",", ":")) + "\n"
+        annotated = {**definition, "metadata": {**metadata, "annotations": {**metadata["annotations"], **KEEP}}}
+        texts[f"files/{metadata['name']}.json"] = json.dumps(annotated, separators=(",", ":")) + "\n"
     return {f"{CHART}/{name}": text for name, text in texts.items()}
 
 
@@ -115,8 +115,8 @@ def _chart() -> str:
 def _check() -> str:
     names = " ".join(json.dumps(definition["metadata"]["name"]) for definition in definitions())
     sentences = {"image": IMAGE, "foreign": FOREIGN, "newer": NEWER}
-    words = {"names": f"(list {names})", "owner": OWNER, "us": US, "version": VERSION}
-    return CHECK % {**words, **{name: json.dumps(sentence) for name, sentence in sentences.items()}}
+    values = {"names": f"(list {names})", "owner": OWNER, "us": US, "version": VERSION}
+    return CHECK % {**values, **{name: json.dumps(sentence) for name, sentence in sentences.items()}}
 
 
 def _crds_template() -> str:
@@ -137,8 +137,8 @@ def _document(document: ManifestTemplate) -> str:
     if conditions:
         both = "and " if len(conditions) > 1 else ""
         opening.append(f"{{{{- if {both}{' '.join(conditions)} }}}}\n")
-    if document.each:
-        opening.append(f"{{{{- range {_path(document.each)} }}}}\n")
+    if document.range_over:
+        opening.append(f"{{{{- range {_path(document.range_over)} }}}}\n")
     return "".join((*opening, "---\n", _text(document.manifest), *("{{- end }}\n" for _ in opening)))
 
 

@@ -77,7 +77,7 @@ class Files(Protocol):
         ...
 
     def write_at(self, path: Path, offset: int, data: bytes) -> None:
-        """Write bytes into a file, which is made when it is missing, at an offset. Not durable."""
+        """Write bytes into a file at an offset; create the file if it does not exist. Not durable."""
         ...
 
     def make_folder(self, path: Path, mode: int = 0o700) -> None:

@@ -129,7 +129,7 @@ class Settings:
 
     @property
     def console_key(self) -> Path:
-        """The key of the console's sessions; removing it logs everybody out."""
+        """The key of the console's sessions; removing it ends all sessions."""
         return self.keys / "console.key"
 
     @property

@@ -25,6 +25,23 @@ def job(name, program, replicas=1, *, labels=None, resources=None):
     }
 
 
+def application(name, template, values, *, is_suspended):
+    """Return the manifest of an application from a template of version 0.1.0."""
+    return {
+        "apiVersion": "paceline.dev/v1beta1",
+        "kind": "TrainingApp",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"template": {"name": template, "version": "0.1.0"}, "values": values, "suspend": is_suspended},
+    }
+
+
+def create(cluster, *objects):
+    """Create objects with kubectl."""
+    items = {"apiVersion": "v1", "kind": "List", "items": objects}
+    created = cluster.kubectl("create", "-f", "-", stdin=json.dumps(items))
+    assert created.code == 0, created.err
+
+
 def submit(cluster, *manifests):
     for manifest in manifests:
         ran = cluster.paceline("submit", "-", stdin=json.dumps(manifest))

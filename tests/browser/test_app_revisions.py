@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.editor import paste
-from tests.browser.jobs import SUCCEED, job, submit, wait_for_end
+from tests.browser.jobs import SUCCEED, application, create, job, submit, wait_for_end
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 LEARNING_RATE = "hyperparams.learningrate"
@@ -32,18 +32,11 @@ WORDS = {
 def install(cluster, name, **hyperparams):
     """Make an application that is stopped: its revisions are recorded, and nothing runs."""
     values = {"worker": {"gpuCount": 0, "memory": "64Mi"}, "hyperparams": {"epochs": 1, **hyperparams}}
-    app = {
-        "apiVersion": "paceline.dev/v1beta1",
-        "kind": "TrainingApp",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"template": {"name": "tensorflow-training", "version": "0.1.0"}, "values": values, "suspend": True},
-    }
-    ran = cluster.kubectl("create", "-f", "-", stdin=json.dumps(app))
-    assert ran.code == 0, ran.err
+    create(cluster, application(name, "tensorflow-training", values, is_suspended=True))
 
 
 def upgrade(cluster, name, **hyperparams):
-    """Change values without the browser, as somebody else."""
+    """Change values from the command line, as a second person does."""
     settings = ",".join(f"hyperparams.{key}={value}" for key, value in hyperparams.items())
     ran = cluster.paceline("app", "upgrade", name, "--set", settings)
     assert ran.code == 0, ran.err
@@ -70,7 +63,7 @@ def has_revision(page, number):
 
 def test_values_are_changed_in_the_form_or_as_text_and_run_after_a_look_at_the_difference(site):
     install(site.cluster, "rates")
-    words = WORDS[site.look.language]
+    labels = WORDS[site.look.language]
     page = site.open("apps/default/rates")
     has_revision(page, 1)
     page.locator("[data-action=change]").click()
@@ -87,9 +80,9 @@ def test_values_are_changed_in_the_form_or_as_text_and_run_after_a_look_at_the_d
     page.locator("[data-action=create]").click()
 
     shown = dialog(page)
-    expect(shown).to_contain_text(words["question"].format(name="rates"))
+    expect(shown).to_contain_text(labels["question"].format(name="rates"))
     for sentence in ("waits", "kept"):
-        expect(shown).to_contain_text(words[sentence])
+        expect(shown).to_contain_text(labels[sentence])
     assert shown_paths(shown, "values") == [LEARNING_RATE]
     expect(shown.locator("[data-diff=values] ins")).to_contain_text("0.25")
     assert shown_paths(shown, "job") == ["spec.hyperparameters.values.learningrate"]
@@ -107,7 +100,7 @@ def test_values_are_changed_in_the_form_or_as_text_and_run_after_a_look_at_the_d
 
 def test_values_that_follow_an_earlier_state_are_refused_and_change_nothing(site):
     install(site.cluster, "contested")
-    words = WORDS[site.look.language]
+    labels = WORDS[site.look.language]
     page = site.open("train?app=default/contested")
     page.locator(f'[data-field="{LEARNING_RATE}"] input').fill("0.05")
     expect(page.locator("form[data-ready=true]")).to_be_visible()
@@ -117,11 +110,11 @@ def test_values_that_follow_an_earlier_state_are_refused_and_change_nothing(site
     upgrade(site.cluster, "contested", batchsize=64)
     shown.locator("[data-action=upgrade]").click()
 
-    expect(shown.locator("[data-conflict]")).to_contain_text(words["conflict"].format(name="contested"))
+    expect(shown.locator("[data-conflict]")).to_contain_text(labels["conflict"].format(name="contested"))
     expect(shown.locator("[data-action=upgrade]")).to_be_disabled()
-    after = hyperparams(site.cluster, "contested")
-    assert str(after["batchsize"]) == "64"
-    assert "learningrate" not in after
+    values = hyperparams(site.cluster, "contested")
+    assert str(values["batchsize"]) == "64"
+    assert "learningrate" not in values
     shown.locator("[data-action=reload]").click()
     expect(page.locator('[data-field="hyperparams.batchsize"] input')).to_have_value("64")
     expect(page.locator(f'[data-field="{LEARNING_RATE}"] input')).not_to_have_value("0.05")
@@ -129,7 +122,7 @@ def test_values_that_follow_an_earlier_state_are_refused_and_change_nothing(site
 
 def test_a_rollback_shows_the_difference_and_after_a_conflict_asks_again(site):
     install(site.cluster, "returning", learningrate="0.1")
-    words = WORDS[site.look.language]
+    labels = WORDS[site.look.language]
     page = site.open("apps/default/returning/revisions")
     has_revision(page, 1)
     upgrade(site.cluster, "returning", learningrate="0.2")
@@ -137,7 +130,7 @@ def test_a_rollback_shows_the_difference_and_after_a_conflict_asks_again(site):
     expect(page.locator("[data-revision-row='2'] [data-action=rollback]")).to_have_count(0)
     page.locator("[data-revision-row='1'] [data-action=rollback]").click()
     shown = dialog(page)
-    expect(shown).to_contain_text(words["back"].format(name="returning"))
+    expect(shown).to_contain_text(labels["back"].format(name="returning"))
     expect(shown.locator("[data-diff=values] del")).to_contain_text("0.2")
     expect(shown.locator("[data-diff=values] ins")).to_contain_text("0.1")
 
@@ -145,7 +138,7 @@ def test_a_rollback_shows_the_difference_and_after_a_conflict_asks_again(site):
     has_revision(page, 3)
     shown.locator("[data-action=upgrade]").click()
 
-    expect(shown.locator("[data-conflict]")).to_contain_text(words["conflict"].format(name="returning"))
+    expect(shown.locator("[data-conflict]")).to_contain_text(labels["conflict"].format(name="returning"))
     assert hyperparams(site.cluster, "returning")["learningrate"] == "0.3", "nothing was changed"
     expect(shown.locator("[data-diff=values] del")).to_contain_text("0.3")
     shown.locator("[data-action=upgrade]").click()

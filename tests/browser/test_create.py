@@ -298,7 +298,7 @@ def test_the_empty_form_of_every_kind_lacks_only_names(site, kind):
     expect(creator.page.locator(".pc-foot[data-checking=false]")).to_be_visible()
     creator.page.locator("[data-panel=allFields] button").first.click()
 
-    # A TensorBoard needs the name of a claim, which nobody can guess.
+    # A TensorBoard needs the name of a claim, which has no default.
     expect(creator.page.locator(".pc-foot")).to_have_attribute("data-faults", "1" if kind == "TensorBoard" else "0")
     expect(creator.page.locator(".pf-tree [data-path]").first).to_be_visible()
 

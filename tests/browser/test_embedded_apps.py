@@ -346,13 +346,13 @@ def is_logged_in(console: Page) -> bool:
 
 def test_the_page_sets_no_cookie_of_the_console(evil: Frame, console: Page) -> None:
     port = console.evaluate("location.port")
-    before = own_cookies(console)
+    cookies = own_cookies(console)
     for name in (f"__Host-paceline-{port}", f"paceline-{port}", f"__Host-paceline-app-{port}", ""):
         for end in ("Domain=paceline.localhost; Path=/", "Domain=paceline.localhost; Path=/; Secure", "Path=/; Secure"):
             evil.evaluate(f"document.cookie = '{name}=evil; {end}'")
             evil.evaluate(f"document.cookie = '=__Host-paceline-{port}=evil; {end}'")
 
-    assert own_cookies(console) == before
+    assert own_cookies(console) == cookies
     assert is_logged_in(console)
     console.reload()
     console.wait_for_selector('[data-app-state="open"]', timeout=WAIT_MILLISECONDS)
@@ -415,13 +415,13 @@ def test_the_page_shows_neither_console_nor_another_app_in_a_frame(evil: Frame, 
     ],
 )
 def test_the_page_stays_in_its_frame(evil: Frame, console: Page, script: str) -> None:
-    before, dialogs = console.url, []
+    url, dialogs = console.url, []
     console.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
 
     evil.evaluate(caught(script))
 
     assert evil.evaluate(caught("parent.document.title")) == "SecurityError"
-    assert (console.url, dialogs) == (before, [])
+    assert (console.url, dialogs) == (url, [])
 
 
 def test_a_window_of_the_console_is_out_of_reach(evil: Frame, console: Page) -> None:
@@ -443,8 +443,8 @@ def test_a_redirect_of_the_pod_stays_on_its_host(evil: Frame) -> None:
 
 @pytest.mark.usefixtures("evil")
 def test_forged_messages_do_not_make_the_console_loop(console: Page) -> None:
-    asked: list[str] = []
-    console.on("request", lambda request: asked.append(request.url) if request.url.endswith("/api/embed") else None)
+    requests: list[str] = []
+    console.on("request", lambda request: requests.append(request.url) if request.url.endswith("/api/embed") else None)
 
     for _ in range(5):
         current = open_frame(console)
@@ -452,7 +452,7 @@ def test_forged_messages_do_not_make_the_console_loop(console: Page) -> None:
         console.wait_for_selector('[data-app-state="open"]', timeout=WAIT_MILLISECONDS)
         open_frame(console)
 
-    assert len(asked) <= 2
+    assert len(requests) <= 2
 
 
 def open_frame(console: Page) -> Frame:

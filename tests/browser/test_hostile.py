@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.editor import paste
 from tests.browser.hostile_strings import CHARACTERS, hostile_strings
-from tests.browser.jobs import job, wait_for_end
+from tests.browser.jobs import create, job, wait_for_end
 from tests.e2e.support.shell_pods import show
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -28,7 +28,7 @@ RAISE = "import os\nraise ValueError(os.environ['HOSTILE_0'] + os.environ['HOSTI
 HOSTILE = "jobs/default/PyTorchTrainingJob/constructor"
 # Aliases of aliases: nine to the power of nine words.
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join(9 * [f'*{before}'])}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join(9 * [f'*{alias}'])}]\n" for alias, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 FIVE_MEGABYTES = "apiVersion: v1\nkind: ConfigMap\ndata:\n" + "".join(
     f"  key{number}: {'x' * 90}\n" for number in range(50_000)
@@ -41,13 +41,6 @@ def hostile_jobs(cluster):
     wait_for_end(cluster, "constructor", "prototype")
     uid = show(cluster, "pytorchtrainingjob", "constructor")["metadata"]["uid"]
     create(cluster, *(hostile_event(number, text, uid) for number, text in enumerate(STRINGS)))
-
-
-def create(cluster, *objects):
-    made = cluster.kubectl(
-        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    )
-    assert made.code == 0, made.err
 
 
 def hostile_job(name, program):

@@ -79,8 +79,8 @@ def test_lines_of_all_replicas_are_merged_by_time_and_followed(site):
     expect(page.locator(".log-prefix", has_text="worker-1").first).to_be_visible()
     stamps = page.evaluate("[...document.querySelectorAll('.log-row')].map((row) => row.dataset.stamp)")
     assert stamps == sorted(stamps)
-    before = last_tick(page)
-    wait_until("new lines come", lambda: last_tick(page) > before)
+    first_seen = last_tick(page)
+    wait_until("new lines come", lambda: last_tick(page) > first_seen)
 
 
 def test_a_failed_job_opens_at_its_traceback(site):
@@ -157,9 +157,12 @@ def test_no_line_is_lost_or_doubled_over_killed_processes(site, cluster):
         "agent": lambda: os.kill(cluster.agent_pid, signal.SIGKILL),
     }
     for name, kill in kills.items():
-        before = last_tick(page)
+        last_seen = last_tick(page)
         kill()
-        wait_until(f"lines come again after the {name} was killed", lambda before=before: last_tick(page) > before + 40)
+        wait_until(
+            f"lines come again after the {name} was killed",
+            lambda last_seen=last_seen: last_tick(page) > last_seen + 40,
+        )
 
     ticks = [int(text.split()[1]) for _, text in sorted(all_lines(page).items())]
     assert ticks == list(range(ticks[0], ticks[0] + len(ticks)))

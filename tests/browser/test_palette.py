@@ -4,23 +4,25 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.hostile_strings import SCRIPTS
-from tests.browser.jobs import RUN, SUCCEED, job, submit, wait_for_end
+from tests.browser.jobs import RUN, SUCCEED, create, job, submit, wait_for_end
 
 KIND = "PyTorchTrainingJob"
 # It never starts: it only has to be in the list.
-NOTEBOOK = """
-apiVersion: tensorstack.dev/v1beta1
-kind: Notebook
-metadata: {name: scratch, namespace: default}
-spec: {suspend: true, template: {spec: {containers: [{name: notebook, image: nobody/has-this:1}]}}}
-"""
+NOTEBOOK = {
+    "apiVersion": "tensorstack.dev/v1beta1",
+    "kind": "Notebook",
+    "metadata": {"name": "scratch", "namespace": "default"},
+    "spec": {
+        "suspend": True,
+        "template": {"spec": {"containers": [{"name": "notebook", "image": "nobody/has-this:1"}]}},
+    },
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def objects(cluster):
     submit(cluster, job("constructor", SUCCEED), job("digits", RUN))
-    made = cluster.kubectl("create", "-f", "-", stdin=NOTEBOOK)
-    assert made.code == 0, made.err
+    create(cluster, NOTEBOOK)
     wait_for_end(cluster, "constructor")
 
 

@@ -27,8 +27,8 @@ def cluster():
 def test_the_list_shows_places_and_what_lacks(site):
     page = site.open("jobs")
 
-    for words in (SECOND, FIRST, LACKS):
-        expect(page.locator("[data-page=jobs]")).to_contain_text(words[site.look.language])
+    for texts in (SECOND, FIRST, LACKS):
+        expect(page.locator("[data-page=jobs]")).to_contain_text(texts[site.look.language])
 
 
 def test_the_page_of_a_job_shows_its_place_and_who_is_before_it(site):

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from paceline.testing.embedded import embedded, wait_until
 from paceline.testing.git_server import git_server
+from tests.browser.jobs import application, create
 from tests.e2e.support.data_jobs import beside_pods
 from tests.e2e.support.frameworks import environment
 
@@ -128,14 +129,7 @@ def install(cluster, repositories, name, repository="code", *, is_suspended=Fals
     """Make an application without the browser."""
     git = {"url": repositories.url(repository)}
     spec = {"git": git, "command": "python3 train.py --epochs=1", "framework": "python", "memory": "64Mi", **values}
-    app = {
-        "apiVersion": "paceline.dev/v1beta1",
-        "kind": "TrainingApp",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"template": {"name": "model-training", "version": "0.1.0"}, "values": spec, "suspend": is_suspended},
-    }
-    ran = cluster.kubectl("create", "-f", "-", stdin=json.dumps(app))
-    assert ran.code == 0, ran.err
+    create(cluster, application(name, "model-training", spec, is_suspended=is_suspended))
 
 
 def test_the_tutorial_of_the_model_training_service_by_clicking_only(site, repositories):
@@ -250,20 +244,20 @@ def check_that_the_password_is_only_in_its_secret(site, page, repositories):
 def test_each_field_says_what_is_wrong_with_it_while_one_types(site, repositories):
     install(site.cluster, repositories, "taken", is_suspended=True)
     trainer = Trainer(site, site.open("train"))
-    words = trainer.words
+    labels = trainer.words
 
     for name, text, problem in (
-        ("name", "TF_Train", words["name"]),
-        ("name", "taken", words["taken"]),
-        ("git", "git@example.org:team/code.git", words["ssh"]),
-        ("command", " ", words["empty"]),
+        ("name", "TF_Train", labels["name"]),
+        ("name", "taken", labels["taken"]),
+        ("git", "git@example.org:team/code.git", labels["ssh"]),
+        ("command", " ", labels["empty"]),
     ):
         trainer.fill(**{name: text})
         expect(trainer.field(name).get_by_role("alert")).to_contain_text(problem)
     trainer.switch("isMonitored")
     trainer.fill(logDir="/tmp/logs")
-    expect(trainer.field("logDir").get_by_role("alert")).to_contain_text(words["path"])
-    trainer.choose("framework", words["image"])
+    expect(trainer.field("logDir").get_by_role("alert")).to_contain_text(labels["path"])
+    trainer.choose("framework", labels["image"])
     trainer.fill(image=HOSTILE)
     expect(trainer.field("image").get_by_role("alert")).to_be_visible()
 
@@ -275,7 +269,7 @@ def test_each_field_says_what_is_wrong_with_it_while_one_types(site, repositorie
 
 
 def test_a_refusal_leaves_the_form_as_it_is_and_no_secret_behind(site, repositories):
-    site.cluster.kubectl("create", "secret", "generic", "mine-git", "--from-literal=username=somebody")
+    site.cluster.kubectl("create", "secret", "generic", "mine-git", "--from-literal=username=other")
     trainer = Trainer(site, site.open("train"))
     trainer.fill(name="mine", git=repositories.url("code"), command="python3 train.py")
     trainer.switch("isPrivate")
@@ -291,7 +285,7 @@ def test_a_refusal_leaves_the_form_as_it_is_and_no_secret_behind(site, repositor
 
 def test_an_application_is_stopped_resumed_run_again_and_uninstalled(site, repositories):
     install(site.cluster, repositories, "slow", "slow")
-    words = WORDS[site.look.language]
+    labels = WORDS[site.look.language]
     page = site.open("apps")
     page.locator("[data-app=slow] a").first.click()
     comes_to(page, "Running")
@@ -299,7 +293,7 @@ def test_an_application_is_stopped_resumed_run_again_and_uninstalled(site, repos
     for action, phase in (("stop", "Stopped"), ("resume", "Running"), ("rerun", "Running")):
         page.locator(f"[data-action={action}]").first.click()
         page.locator(f".ant-modal:visible [data-action={action}][data-ready=true]").wait_for()
-        page.locator(".ant-modal:visible").get_by_role("button", name=words[action], exact=True).click()
+        page.locator(".ant-modal:visible").get_by_role("button", name=labels[action], exact=True).click()
         expect(page.locator(".ant-modal:visible")).to_have_count(0)
         comes_to(page, phase)
     expect(page.locator("[data-revision-number='2']")).to_be_visible()
@@ -309,8 +303,8 @@ def test_an_application_is_stopped_resumed_run_again_and_uninstalled(site, repos
     expect(revisions.locator("[data-revision-row='1']")).to_be_visible()
 
     page.locator("[data-action=more]").click()
-    page.get_by_role("menuitem", name=re.compile(words["uninstall"])).click()
-    page.locator(".ant-modal:visible").get_by_role("button", name=words["uninstall"], exact=True).click()
+    page.get_by_role("menuitem", name=re.compile(labels["uninstall"])).click()
+    page.locator(".ant-modal:visible").get_by_role("button", name=labels["uninstall"], exact=True).click()
     page.wait_for_url("**/apps")
     expect(page.locator("[data-app=slow]")).to_have_count(0)
 

@@ -105,7 +105,7 @@ def test_one_of_two_tabs_says_it(site, gate):
     expect(tabs[1].locator(".pl-status[data-phase=Failed]").first).to_be_visible()
     for tab in tabs:
         tab.wait_for_function("localStorage.getItem('paceline.watches') === '[]'")
-        # Turns are in order: whoever asked before has had its turn.
+        # Locks are granted in the order of requests, so every earlier request has been served.
         tab.evaluate("navigator.locks.request('paceline.watches', () => null)")
 
     assert sum(len(tab.evaluate("window.shown")) for tab in tabs) == 1

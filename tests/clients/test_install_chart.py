@@ -140,8 +140,8 @@ def chart_of_version(folder: Path, version: str) -> str:
 def test_an_installation_lives_its_whole_life(cluster: DirectCluster, helm: Helm, tmp_path: Path) -> None:
     """Uninstalled, it leaves definitions and jobs behind; and an older chart does not replace newer definitions."""
     remove_all(cluster)
-    told = helm("install", "paceline", CHART, *SET, *HOME, "--create-namespace")
-    assert "pod-security.kubernetes.io/enforce=restricted" in told
+    notes = helm("install", "paceline", CHART, *SET, *HOME, "--create-namespace")
+    assert "pod-security.kubernetes.io/enforce=restricted" in notes
     assert set(crds(cluster)) == {name_of(definition) for definition in definitions()}
     release = cluster.get(SECRETS, "paceline-system", "sh.helm.release.v1.paceline.v1")["data"]["release"]
     assert len(b64decode(release)) < MOST_RELEASE_BYTES
@@ -202,9 +202,9 @@ def test_a_typing_error_in_a_value_is_refused(helm: Helm, cluster: DirectCluster
 
 
 def test_an_old_kubernetes_is_refused(helm: Helm) -> None:
-    told = helm("template", "x", CHART, *SET, "--kube-version=1.28.15", code=1)
+    error = helm("template", "x", CHART, *SET, "--kube-version=1.28.15", code=1)
 
-    assert "chart requires kubeVersion: >=1.29.0-0 which is incompatible with Kubernetes v1.28.15" in told
+    assert "chart requires kubeVersion: >=1.29.0-0 which is incompatible with Kubernetes v1.28.15" in error
 
 
 def install(kube: RealKube, *args: str, code: int = 0) -> str:

@@ -72,7 +72,7 @@ PROMISES = {
     "H-44": "The claim has the size that was asked for.",
     "H-45": "The claim has the labels that were asked for.",
     "H-46": "Without GPUs no replica is told of one.",
-    "H-47": "An image of one's own runs; one that nobody knows is said, and nothing is called running.",
+    "H-47": "An image of one's own runs; with one that does not exist, the job says so and no replica is running.",
     "H-48": "What is left out has its default.",
     "H-49": "Malformed values are refused with their line, and nothing starts.",
     "H-50": "A trainer is shipped, and chosen by its name.",

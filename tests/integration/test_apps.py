@@ -215,8 +215,8 @@ def test_jobs_beyond_the_limit_go_and_their_records_stay() -> None:
 
         assert await names(cluster, GENERIC) == ["mnist-3", "mnist-4"]
         of_revisions = Select(namespace="default", labels=well_known_labels.APP)
-        kept = (await cluster.client().list(RECORDS, of_revisions)).items
-        assert sorted(map(name_of, kept)) == ["mnist-1", "mnist-2", "mnist-3", "mnist-4"]
+        records = (await cluster.client().list(RECORDS, of_revisions)).items
+        assert sorted(map(name_of, records)) == ["mnist-1", "mnist-2", "mnist-3", "mnist-4"]
 
     live(act, course=lambda _: SHORT)
 

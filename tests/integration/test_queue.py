@@ -45,7 +45,7 @@ def test_x15_the_queue_follows_those_who_wait() -> None:
     async def act(cluster: SimCluster) -> None:
         await submit(cluster, crew("runs"))
         await phase_becomes(cluster, PYTORCH, "runs", "Running")
-        # Nobody has waited yet, so nothing was written.
+        # No job has waited yet, so nothing was written.
         assert await queue(cluster) == EMPTY
         assert writes(cluster) == 0
         for name in ("first", "second"):
@@ -74,13 +74,13 @@ def test_a_new_first_one_is_one_write_however_many_wait_behind_it() -> None:
             await submit(cluster, crew(name))
             await until(lambda name=name: waits(cluster, name))  # type: ignore[misc]
         await becomes(cluster, *names)
-        before = writes(cluster)
+        earlier_writes = writes(cluster)
         await delete(cluster, "runs")
         await phase_becomes(cluster, PYTORCH, names[0], "Running")
         await becomes(cluster, *names[1:])
-        # The second one, which is first now, says on its two pods what it lacks; the others say what they said.
+        # The second job is first now: its two pods get a new message; those of the others keep theirs.
         behind = [record for record in cluster.log.since(0) if f"/pods/default/{names[-1]}-" in record.key]
-        assert 1 <= writes(cluster) - before <= 2
+        assert 1 <= writes(cluster) - earlier_writes <= 2
         assert len(behind) == 2 * 2
         (last,) = [entry for entry in (await queue(cluster)).entries if entry.name == names[-1]]
         position = (await queue(cluster)).position_of(last.uid)

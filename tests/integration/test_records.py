@@ -1,4 +1,4 @@
-"""Every job leaves a record: of its end, of its deletion, and also when nobody was there to see it go."""
+"""Every job leaves a record of its end and its deletion, also when no controller ran while it was deleted."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -42,9 +42,9 @@ async def completed(cluster: SimCluster, count: int = 1) -> list[Object]:
     """Wait until so many records have an outcome."""
     async with asyncio.timeout(120):
         while True:
-            found = [record for record in await records(cluster) if record.get("status")]
-            if len(found) >= count:
-                return found
+            completed_records = [record for record in await records(cluster) if record.get("status")]
+            if len(completed_records) >= count:
+                return completed_records
             await asyncio.sleep(1)
 
 
@@ -55,15 +55,15 @@ def test_t12_a_job_that_has_ended_is_recorded_and_stays_so_when_it_is_deleted() 
         (record,) = await completed(cluster)
         await cluster.client().delete(JOBS, ("default", "demo"))
         await asyncio.sleep(30)
-        (kept,) = await records(cluster)
+        (retained,) = await records(cluster)
 
-        assert kept["status"] == record["status"]
-        assert kept["status"]["phase"] == "Succeeded"
-        assert kept["spec"]["uid"] == uid_of(job)
-        assert kept["spec"]["job"]["spec"]["replicaSpecs"] == job["spec"]["replicaSpecs"]
-        told = [event["reason"] for event in kept["status"]["events"]]
-        assert {"Created", "Running", "Succeeded"} <= set(told)
-        assert kept["status"]["replicas"]
+        assert retained["status"] == record["status"]
+        assert retained["status"]["phase"] == "Succeeded"
+        assert retained["spec"]["uid"] == uid_of(job)
+        assert retained["spec"]["job"]["spec"]["replicaSpecs"] == job["spec"]["replicaSpecs"]
+        reasons = [event["reason"] for event in retained["status"]["events"]]
+        assert {"Created", "Running", "Succeeded"} <= set(reasons)
+        assert retained["status"]["replicas"]
 
     run(scene)
 

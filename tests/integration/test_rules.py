@@ -233,12 +233,12 @@ def test_an_elastic_job_that_starts_together_is_told_of_its_new_members() -> Non
 
         await submit(cluster, job)
         await phase_becomes(cluster, where(job), "demo", "Running")
-        before = await hosts()
+        old_hosts = await hosts()
         await change(cluster, job, {"elastic": {"expectedReplicas": 3}})
         await running(cluster, 3)
-        after = await hosts()
-        assert before["hostfile"] != after["hostfile"]
-        assert before["key"] != after["key"]
+        new_hosts = await hosts()
+        assert old_hosts["hostfile"] != new_hosts["hostfile"]
+        assert old_hosts["key"] != new_hosts["key"]
 
     live(act)
 

@@ -52,8 +52,8 @@ def _command() -> tuple[str, ...]:
 
 def grant(node: RealCluster) -> Path:
     """Define the kinds, grant the controller its rights, and give the kubeconfig of its account."""
-    told = paceline("kube", "manifests", "--set", "image=paceline:here").stdout
-    parts = [part for part in yaml.safe_load_all(told) if part["kind"] != "Deployment"]
+    manifests = paceline("kube", "manifests", "--set", "image=paceline:here").stdout
+    parts = [part for part in yaml.safe_load_all(manifests) if part["kind"] != "Deployment"]
     node.run("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(parts))
     node.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     token = node.run("--namespace=paceline-system", "create", "token", "paceline-controller").strip()

@@ -100,5 +100,5 @@ def refused_fields(done: subprocess.CompletedProcess[str]) -> tuple[str, ...]:
     """Return the fields that kubectl names; empty if the object was accepted."""
     if not done.returncode:
         return ()
-    found = (*_INVALID.findall(done.stderr), *_UNKNOWN.findall(done.stderr))
-    return tuple(dict.fromkeys(found)) or (done.stderr.strip()[:200],)
+    fields = (*_INVALID.findall(done.stderr), *_UNKNOWN.findall(done.stderr))
+    return tuple(dict.fromkeys(fields)) or (done.stderr.strip()[:200],)

@@ -43,11 +43,11 @@ def test_each_change_of_an_application_is_a_job_of_its_own(opens: OpenTransport)
         await stage.people.patch(APPS, (stage.namespace, "mnist"), change)
         status = await comes_to(stage, 2, "Succeeded")
 
-        assert [each["job"] for each in status["history"]] == ["mnist-2", "mnist-1"]
+        assert [record["job"] for record in status["history"]] == ["mnist-2", "mnist-1"]
         assert sorted(map(name_of, await stage.all(JOBS))) == ["mnist-1", "mnist-2"]
         revisions = [record for record in await stage.all(RECORDS) if record["spec"].get("revision")]
-        told = {name_of(each): each["spec"]["hyperparameters"]["learningrate"] for each in revisions}
-        assert told == {"mnist-1": "0.001", "mnist-2": "0.0005"}
+        rates = {name_of(record): record["spec"]["hyperparameters"]["learningrate"] for record in revisions}
+        assert rates == {"mnist-1": "0.001", "mnist-2": "0.0005"}
         assert "mnist-data" in map(name_of, await stage.all(CLAIMS))
         assert {"mnist-trainer", "mnist-1-tf-cluster-spec"} <= set(map(name_of, await stage.all(CONFIG_MAPS)))
 

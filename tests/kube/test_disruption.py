@@ -24,8 +24,8 @@ async def drain(stage: Stage, pod: Object) -> None:
     await stage.people.post(PODS.path(*key_of(pod), "eviction"), eviction)
 
 
-async def mark(stage: Stage, pod: Object, why: str, **status: str) -> None:
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": why, "message": "as the cluster says"}
+async def mark(stage: Stage, pod: Object, disruption: str, **status: str) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": disruption, "message": "as the cluster says"}
     conditions = [*pod["status"].get("conditions", ()), condition]
     patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": conditions, **status}}
     await stage.people.patch(PODS, key_of(pod), patch, subresource="status")

@@ -91,7 +91,7 @@ VERBS = {
 
 @pytest.fixture
 def objects(real: RealKube) -> None:
-    """A Secret and a pod of somebody else."""
+    """A Secret and a pod in the namespace of another person."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs"}}
     with DirectCluster(load(real.kubeconfig, Path.read_bytes)) as admin:
         for where, manifest in ((NAMESPACES, namespace), (SECRETS, SECRET), (PODS, POD)):

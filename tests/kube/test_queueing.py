@@ -26,6 +26,7 @@ from tests.kube.stage import OpenTransport, Stage, Tap, embedded_transport, live
 from tests.unit.kinds.manifests import generic, pytorch, replica, template
 
 LABEL = "kueue.x-k8s.io/queue-name"
+PREEMPTED = "Preempted to accommodate a higher priority Workload"
 
 
 async def submit(stage: Stage, job: Object, queue: str = "team-queue", **labels: str) -> Object:
@@ -34,15 +35,15 @@ async def submit(stage: Stage, job: Object, queue: str = "team-queue", **labels:
 
 
 async def workload_of(stage: Stage, *, other_than: str = "") -> Object:
-    found: tuple[Object, ...] = ()
+    workloads: tuple[Object, ...] = ()
 
     async def look() -> bool:
-        nonlocal found
-        found = tuple(each for each in await stage.all(WORKLOADS) if uid_of(each) != other_than)
-        return len(found) == 1
+        nonlocal workloads
+        workloads = tuple(workload for workload in await stage.all(WORKLOADS) if uid_of(workload) != other_than)
+        return len(workloads) == 1
 
-    await stage.until(look, lambda: f"there is one Workload: {found}")
-    return found[0]
+    await stage.until(look, lambda: f"there is one Workload: {workloads}")
+    return workloads[0]
 
 
 async def write(stage: Stage, *conditions: Object, **status: Any) -> None:
@@ -51,8 +52,8 @@ async def write(stage: Stage, *conditions: Object, **status: Any) -> None:
     while True:
         workload = await workload_of(stage)
         old = workload.get("status") or {}
-        kept = [row for row in old.get("conditions") or () if row["type"] not in kinds]
-        changed = {**workload, "status": {**old, **status, "conditions": [*kept, *conditions]}}
+        unchanged = [row for row in old.get("conditions") or () if row["type"] not in kinds]
+        changed = {**workload, "status": {**old, **status, "conditions": [*unchanged, *conditions]}}
         try:
             await stage.people.replace(WORKLOADS, changed, subresource="status")
         except Conflict:
@@ -61,10 +62,10 @@ async def write(stage: Stage, *conditions: Object, **status: Any) -> None:
 
 
 async def admit(stage: Stage, flavor: str = "") -> None:
-    given = {"admission": admission(await workload_of(stage), flavor)} if flavor else {}
-    # As Kueue, which ends an eviction when it reserves quota anew.
+    reservation = {"admission": admission(await workload_of(stage), flavor)} if flavor else {}
+    # As Kueue does: it sets Evicted to False when it reserves quota again.
     evicted = condition("Evicted", "False", "QuotaReserved")
-    await write(stage, condition("QuotaReserved", "True"), condition("Admitted", "True"), evicted, **given)
+    await write(stage, condition("QuotaReserved", "True"), condition("Admitted", "True"), evicted, **reservation)
 
 
 async def waits(stage: Stage, job: Object, text: str, *, hurry: float = 0.0) -> None:
@@ -115,7 +116,9 @@ def test_no_pod_is_created_before_the_queue_admits_the_job(opens: OpenTransport)
         await stage.runs(3)
         for pod in await stage.pods():
             assert pod["spec"]["nodeSelector"] == {"pool": "spot"}
-            assert toleration in [{name: each.get(name) for name in toleration} for each in pod["spec"]["tolerations"]]
+            assert toleration in [
+                {name: entry.get(name) for name in toleration} for entry in pod["spec"]["tolerations"]
+            ]
         await has(stage, "PodsReady")
         stage.play(ends_well(3))
         await stage.becomes(job, "Succeeded")
@@ -156,14 +159,14 @@ def test_a_job_that_somebody_suspends_needs_no_quota(opens: OpenTransport) -> No
         await admit(stage)
         await stage.runs(1)
 
-        async def is_active(*, wanted: bool) -> bool:
-            return (await workload_of(stage))["spec"]["active"] is wanted
+        async def is_active(*, expected: bool) -> bool:
+            return (await workload_of(stage))["spec"]["active"] is expected
 
         await stage.change(job, {"suspend": True})
-        await stage.until(lambda: is_active(wanted=False))
+        await stage.until(lambda: is_active(expected=False))
         await waits(stage, job, "set spec.suspend to false")
         await stage.change(job, {"suspend": False})
-        await stage.until(lambda: is_active(wanted=True))
+        await stage.until(lambda: is_active(expected=True))
 
     live(opens, act)
 
@@ -244,7 +247,7 @@ def test_the_pod_group_of_a_scheduler_is_written_or_missed(scheduler: str) -> No
 
 
 class EvictingTap(Tap):
-    """Evicts the Workload while the last pod is being created; holds the news of pods back until it is released."""
+    """Evicts the Workload while the last pod is being created; delays the watch events of pods until it is released."""
 
     def __init__(self, stage: Stage, pods: int) -> None:
         super().__init__(stage.transport)
@@ -261,9 +264,9 @@ class EvictingTap(Tap):
         if is_of_pod:
             self._left -= 1
             if self._left == 0:
-                await write(self._stage, condition("Evicted", "True", "Preempted", "by somebody"))
+                await write(self._stage, condition("Evicted", "True", "Preempted", PREEMPTED))
                 await self._is_told.wait()
-                # Let the controller's cache take it.
+                # Let the controller's cache receive it.
                 for _ in range(10):
                     await asyncio.sleep(0)
         return answer
@@ -274,7 +277,7 @@ class EvictingTap(Tap):
                 if request.path.endswith("/pods") and self._is_holding:
                     await self.released.wait()
                 yield chunk
-                if b"by somebody" in chunk:
+                if PREEMPTED.encode() in chunk:
                     self._is_told.set()
 
 
@@ -287,7 +290,7 @@ def test_pods_that_are_being_created_at_an_eviction_hold_their_quota() -> None:
             async with stage.controllers(tap):
                 job = await submit(stage, generic(replica(replicas=2)))
                 await admit(stage)
-                await waits(stage, job, "queue team-queue: evicted: by somebody")
+                await waits(stage, job, f"queue team-queue: evicted: {PREEMPTED}")
                 assert has_condition(await workload_of(stage), "QuotaReserved")
                 tap.released.set()
                 await has(stage, "QuotaReserved", is_true=False)

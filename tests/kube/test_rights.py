@@ -141,7 +141,7 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
             pods = Informer(stage.people, PODS, chance=stage.world.chance)
             endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance, pods=pods)
 
-            async def work(_told: asyncio.Event) -> None:
+            async def work(_stop: asyncio.Event) -> None:
                 await run_leader(tap, stage.world, choice, said.append)
 
             async with beside(SharedInformer(informer=pods).run), beside(endpoints.run), beside(work):
@@ -149,7 +149,7 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
         return tap
 
     tap = run(main())
-    # Other tests leave namespaces behind whose quota refuses pods, whoever creates them: that is no lack of a right.
+    # Other tests leave namespaces behind whose quota refuses the pods of every account: that is no lack of a right.
     refused = [str(error) for error in tap.refused if isinstance(error, Forbidden) and "failed quota" not in str(error)]
     assert refused == []
     asked = {(verb, what) for verb, what in tap.asked if "selfsubject" not in what}

@@ -126,7 +126,7 @@ def test_metrics_count_the_jobs_of_all_namespaces(opens: OpenTransport) -> None:
             choice = Choice(access=Access(server="https://here"), namespaces=(stage.namespace, other.namespace))
             probes = Probes()
 
-            async def work(_told: asyncio.Event) -> None:
+            async def work(_stop: asyncio.Event) -> None:
                 await run_leader(transport, stage.world, choice, lambda _text: None, probes)
 
             async def are_counted() -> bool:

@@ -8,6 +8,8 @@ from paceline.apimachinery.meta import Object, has_condition, name_of
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DEFAULT_GRACE_SECONDS = 30
+# Waiting reasons of a container that is merely starting.
+ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 # Security context of containers of our own: with it, and a user other than root, Pod Security's level `restricted`
 # admits them.
 CONFINED: Mapping[str, Any] = {
@@ -81,6 +83,18 @@ def grace_seconds_of(pod: Object) -> int:
     """Return the grace period of a pod or of a pod template."""
     seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
     return DEFAULT_GRACE_SECONDS if seconds is None else int(seconds)
+
+
+def pod_reason(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the reason and message of a pod as a whole: its own, or why it is not scheduled; empty if it has none."""
+    if status.get("reason"):
+        return str(status["reason"]), str(status.get("message") or "")
+    for condition in status.get("conditions") or ():
+        # The second type reports missing volumes; only our own node agent sets it.
+        is_unmet = condition.get("status") == "False" and condition.get("reason")
+        if is_unmet and condition.get("type") in ("PodScheduled", "PodReadyToStartContainers"):
+            return str(condition["reason"]), str(condition.get("message") or "")
+    return "", ""
 
 
 def is_ready(obj: Object) -> bool:

@@ -153,7 +153,7 @@ class Actor:
             case Write.CREATE:
                 return await client.create(ref.where, plan.body)
             case Write.PATCH:
-                # What was decided about this state may not be done to another one.
+                # The plan holds for this state only: the write fails if the object has changed.
                 metadata = {**(plan.body.get("metadata") or {}), "resourceVersion": revision_of(obj)}
                 return await client.patch(ref.where, key, {**plan.body, "metadata": metadata})
             case Write.DELETE:
@@ -186,7 +186,7 @@ Work = Callable[[ActionTarget], Awaitable[Object]]
 
 
 async def in_bulk(refs: tuple[ActionTarget, ...], work: Work) -> list[Object]:
-    """Do something with each object, a few at a time, and return the results in order; an error stays with its one."""
+    """Process objects, a few at a time, and return the results in order; the error of one does not stop the others."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(ref: ActionTarget) -> Object:

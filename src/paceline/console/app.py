@@ -52,7 +52,7 @@ def audience_of(scope: Scope) -> Audience:
 
 
 def probe(_request: Request) -> Response:
-    """Answer that the process answers."""
+    """Answer a liveness probe."""
     return PlainTextResponse("ok")
 
 

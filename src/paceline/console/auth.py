@@ -81,10 +81,10 @@ class Gate:
             else:
                 await self._admit(scope, receive, answer.send)
         except Exception as error:
-            known = known_error_of(error)
-            if known is None:
+            reported = known_error_of(error)
+            if reported is None:
                 log.exception("a request failed", extra={"path": scope["path"]})
-            await self._fail(scope, receive, answer, known or HostError(BUG))
+            await self._fail(scope, receive, answer, reported or HostError(BUG))
 
     def _is_probe(self, scope: Scope) -> bool:
         """Return whether a kubelet or load balancer asks if the process answers; it does so by any host name."""
@@ -145,11 +145,11 @@ class Gate:
         is_reading = method in SAFE_METHODS and not is_websocket
         if audience is Audience.PUBLIC and is_reading:
             return
-        own = f"{self.runtime.config.scheme}://{host_of(scope)}"
+        console_origin = f"{self.runtime.config.scheme}://{host_of(scope)}"
         if site not in SAME_ORIGIN and not (site == TYPED and is_reading):
             raise Forbidden("pages of other sites may not use the console")
-        if origin != own and (origin or not is_reading):
-            raise Forbidden(f"only pages of {own} may use the console")
+        if origin != console_origin and (origin or not is_reading):
+            raise Forbidden(f"only pages of {console_origin} may use the console")
         if not is_reading and not is_websocket and headers.get(REQUEST_HEADER) != "1":
             raise Forbidden("requests that change something must have the header X-Paceline: 1")
 

@@ -50,9 +50,9 @@ async def embed(request: Request) -> Response:
 
 def app_in(body: Object) -> EmbeddedApp:
     """Return the app that a request names."""
-    words = {field: body.get(field) for field in ("kind", "namespace", "name")}
-    names = {field: word for field, word in words.items() if isinstance(word, str) and word}
-    if missing := sorted(words.keys() - names.keys()):
+    fields = {field: body.get(field) for field in ("kind", "namespace", "name")}
+    names = {field: value for field, value in fields.items() if isinstance(value, str) and value}
+    if missing := sorted(fields.keys() - names.keys()):
         raise BadRequest(f"{missing[0]} must be a name")
     return EmbeddedApp(**names)
 

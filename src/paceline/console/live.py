@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 MAX_SUBSCRIPTIONS = 64
 MAX_LOGS = 24
-# A tab that takes nothing for so long is cut off.
+# A tab that reads nothing for this long is disconnected.
 STALL_SECONDS = 30.0
 PING_SECONDS = 7.0
-# A tab that is hidden for so long gets only rows.
+# A tab that is hidden for this long gets only rows.
 HIDDEN_SECONDS = 60.0
 
 
@@ -49,7 +49,7 @@ class Disconnected(Exception):
 
 
 class Stalled(Exception):
-    """Ends all tasks of a tab that takes nothing."""
+    """Ends all tasks of a tab that reads nothing."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class LiveConnection:
                 raise Disconnected from error
 
     async def ping(self) -> None:
-        """Show the tab that the console is there, until cancelled."""
+        """Send the tab a ping now and then until cancelled, so that it notices a lost console."""
         while True:
             await self.send(message(None, "ping", time=int(self._config.clock.now().timestamp())))
             await asyncio.sleep(PING_SECONDS)
@@ -119,7 +119,7 @@ class LiveConnection:
             case Visibility(is_hidden=is_hidden):
                 self._show_or_hide(is_hidden=is_hidden)
             case Unsubscribe():
-                # Nothing of it is sent after this; what the tab has left already is no error.
+                # Nothing of the subscription is sent after this. One that has ended already is not an error.
                 if subscription is not None:
                     del self._subscriptions[number]
                     self._stop(subscription)
@@ -223,7 +223,7 @@ async def follow(websocket: WebSocket) -> None:
         is_stalled = True
     if is_stalled:
         log.info("a tab has taken nothing for %.0f seconds", STALL_SECONDS)
-        # A polite end would wait for the tab, too.
+        # A closing handshake would wait for the tab as well.
         websocket.state.abort()
 
 

@@ -25,7 +25,7 @@ async def create_code(request: Request) -> Response:
 
 
 async def login_options(request: Request) -> Response:
-    """Return how one logs in here, and at which cluster: what people see before they hand over a token."""
+    """Return how to log in, and at which cluster: people see this before they enter a token."""
     config = runtime_of(request).config
     return json_response(
         {
@@ -67,7 +67,7 @@ async def log_in(request: Request) -> Response:
 
 
 async def log_out(request: Request) -> Response:
-    """End the session of this browser, or all sessions of everybody."""
+    """End the session of this browser, or all sessions of all people."""
     runtime, host = runtime_of(request), host_of(request.scope)
     body = await read_json(request) if await request.body() else {}
     if body.get("everywhere"):

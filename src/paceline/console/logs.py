@@ -1,4 +1,4 @@
-"""Logs of containers as downloads: whole or a part, streamed and never held."""
+"""Logs of containers as downloads: whole or a part, streamed and never kept in memory as a whole."""
 
 import logging
 from collections import deque
@@ -22,7 +22,7 @@ from paceline.presentation.log_lines import NEVER, STAMPS, Moment, in_micros, mo
 
 log = logging.getLogger(__name__)
 
-# The last lines that match are found by holding them; of these no more bytes than this.
+# To find the last lines that match, the most recent ones are kept in memory: at most this many bytes.
 MAX_TAIL_BYTES = 16 * 1024 * 1024
 MAX_FIND = 1000
 PARAMETERS = frozenset({"since", "until", "tail", "find", "ignoreCase", "timestamps", "previous", "uid"})
@@ -30,14 +30,14 @@ PARAMETERS = frozenset({"since", "until", "tail", "find", "ignoreCase", "timesta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFilter:
-    """Which lines of a log are wanted, and how they are written."""
+    """Which lines of a log a download has, and how they are written."""
 
     until: Moment | None = None
     # In lower case if case is ignored.
     text: bytes = b""
     is_case_ignored: bool = False
     has_timestamps: bool = False
-    # Counted after all else; None for all lines.
+    # How many of the lines that pass the other criteria, counted from the end; None for all.
     tail: int | None = None
 
     @property
@@ -46,41 +46,41 @@ class LineFilter:
         return self.until is None and not self.text and self.tail is None
 
     def select(self, line: bytes, moment: Moment) -> bool:
-        """Return whether a line is wanted; `moment` is its time."""
+        """Return whether the download has a line; `moment` is its time."""
         if self.until is not None and in_micros(moment) > self.until:
             return False
         text = without_stamp(line)
         return self.text in (text.lower() if self.is_case_ignored else text)
 
 
-async def filtered(chunks: AsyncIterator[bytes], wanted: LineFilter) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a log that are wanted; chunks end at line breaks."""
-    if wanted.takes_all:
+async def filtered(chunks: AsyncIterator[bytes], line_filter: LineFilter) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a log that the filter selects; chunks end at line breaks."""
+    if line_filter.takes_all:
         async for chunk in chunks:
-            yield chunk if wanted.has_timestamps else STAMPS.sub(b"", chunk)
+            yield chunk if line_filter.has_timestamps else STAMPS.sub(b"", chunk)
         return
-    last, held, size = NEVER, deque[bytes](), 0
+    last, last_lines, size = NEVER, deque[bytes](), 0
     async for chunk in chunks:
         selected = []
         for line in _lines(chunk):
             # A part of a split line has no timestamp: it is treated like its beginning.
             last = max(last, moment_of(line))
-            if wanted.select(line, last):
-                selected.append(line if wanted.has_timestamps else without_stamp(line))
-        if wanted.tail is None:
+            if line_filter.select(line, last):
+                selected.append(line if line_filter.has_timestamps else without_stamp(line))
+        if line_filter.tail is None:
             yield b"".join(selected)
             continue
-        held.extend(selected)
+        last_lines.extend(selected)
         size += sum(map(len, selected))
-        while held and (len(held) > wanted.tail or size > MAX_TAIL_BYTES):
-            size -= len(held.popleft())
-    yield b"".join(held)
+        while last_lines and (len(last_lines) > line_filter.tail or size > MAX_TAIL_BYTES):
+            size -= len(last_lines.popleft())
+    yield b"".join(last_lines)
 
 
 def _lines(chunk: bytes) -> list[bytes]:
     """Return the lines of a chunk; a carriage return does not end one."""
-    *lines, rest = chunk.split(b"\n")
-    return [*(line + b"\n" for line in lines), *((rest,) if rest else ())]
+    *lines, last = chunk.split(b"\n")
+    return [*(line + b"\n" for line in lines), *((last,) if last else ())]
 
 
 async def download(request: Request) -> Response:
@@ -91,13 +91,13 @@ async def download(request: Request) -> Response:
     for name, value in path.items():
         if problem := subdomain_problem(value):
             raise BadRequest(f"{name}: {value!r} {problem}")
-    wanted, since = _filter(query), query.get("since")
-    if not (wanted.until or wanted.text):
+    line_filter, since = _filter(query), query.get("since")
+    if not (line_filter.until or line_filter.text):
         # The node finds the last lines, and reads no others.
-        wanted, tail = replace(wanted, tail=None), wanted.tail
+        line_filter, tail = replace(line_filter, tail=None), line_filter.tail
     else:
         tail = None
-    wanted_log = LogSubscription(
+    subscription = LogSubscription(
         **path,
         uid=query.get("uid", ""),
         is_previous=_flag(query, "previous"),
@@ -105,12 +105,12 @@ async def download(request: Request) -> Response:
         after=to_wire_micro(_moment("since", since)) if since else "",
     )
     source = PodLogSource(
-        client=person_of(request).client, request=wanted_log, chance=runtime_of(request).config.chance
+        client=person_of(request).client, request=subscription, chance=runtime_of(request).config.chance
     )
-    lines = filtered(source.read(), wanted)
+    lines = filtered(source.read(), line_filter)
     # Errors are answered as such as long as nothing is sent.
     first = await anext(lines, b"")
-    headers = {"content-disposition": f'attachment; filename="{wanted_log.pod}-{wanted_log.container}.log"'}
+    headers = {"content-disposition": f'attachment; filename="{subscription.pod}-{subscription.container}.log"'}
     body = _body(first, lines, abort=request.state.abort)
     return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=headers)
 

@@ -47,8 +47,8 @@ def known_error_of(error: Exception) -> PacelineError | None:
     if isinstance(error, HTTPException):
         return _BY_CODE.get(error.status_code, BadRequest)(error.detail)
     if isinstance(error, ExceptionGroup):
-        known = [known_error_of(part) for part in error.exceptions]
-        return known[0] if None not in known else None
+        errors = [known_error_of(part) for part in error.exceptions]
+        return errors[0] if None not in errors else None
     return None
 
 

@@ -126,8 +126,8 @@ def _quantity(text: str) -> Decimal:
 def _number(amount: Decimal | None) -> int | float:
     if not amount:
         return 0
-    whole = int(amount)
-    return whole if whole == amount else float(amount)
+    integer = int(amount)
+    return integer if integer == amount else float(amount)
 
 
 def _reason(job: Object, status: Mapping[str, Any]) -> str:

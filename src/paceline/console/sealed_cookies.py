@@ -29,8 +29,8 @@ def join_cookie(name: str, cookies: Mapping[str, str]) -> str:
     """Return the text of a request's cookies; empty if it has none of this name."""
     names = cookie_names(name)
     count, _, first = cookies.get(name, "").partition(".")
-    rest = names[1 : int(count)] if count in COUNTS else []
-    return first + "".join(cookies.get(name, "") for name in rest)
+    part_names = names[1 : int(count)] if count in COUNTS else []
+    return first + "".join(cookies.get(name, "") for name in part_names)
 
 
 def encode(data: bytes) -> str:

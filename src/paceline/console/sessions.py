@@ -58,7 +58,7 @@ class OneTimeCodes:
     def create(self, login: Login) -> str:
         """Return a new code."""
         now = self._clock.monotonic()
-        # Expired codes are kept for another minute, so that a late one is answered with that reason.
+        # Expired codes are remembered for another minute, so that the error can say that the code has expired.
         self._codes = {key: code for key, code in self._codes.items() if now < code.deadline + CODE_SECONDS}
         if len(self._codes) >= MAX_CODES:
             raise ServiceUnavailable(f"{MAX_CODES} logins have begun within two minutes; try again in a minute")
@@ -67,7 +67,7 @@ class OneTimeCodes:
         return text
 
     def redeem(self, text: str) -> Login:
-        """Return whom a code is for; raise Forbidden if it is unknown, used or late."""
+        """Return whom a code is for; raise Forbidden if it is unknown, used or expired."""
         code = self._codes.get(_hash(text))
         if code is None:
             raise Forbidden(f"the login code is not valid; {AGAIN}")

@@ -12,7 +12,7 @@ from paceline.console.config import PAGE_FILE, ConsoleConfig
 from paceline.console.runtime import runtime_of
 from paceline.errors import NotFound
 
-# The build leaves this word where the nonce of the answer belongs.
+# The build's placeholder for the nonce of each answer.
 NONCE = "__NONCE__"
 # Everything below these paths belongs to the back end; every other path is a place in the page.
 BACK_END = ("/api", "/k8s")

@@ -47,9 +47,9 @@ async def usage(request: Request) -> Response:
     """Answer with series of a job's containers, or of the nodes, and say where they come from."""
     query, client = read_query(request.query_params), person_of(request).client
     config = runtime_of(request).config
-    kept = await from_nodes(client, query)
-    if kept is not None:
-        return json_response({"source": "node", **kept})
+    node_series = await from_nodes(client, query)
+    if node_series is not None:
+        return json_response({"source": "node", **node_series})
     pods = [] if query.get("node") else await pods_of(client, query)
     if config.prometheus and not query.get("node"):
         return json_response({"source": "prometheus", **await from_prometheus(config, query, pods)})
@@ -74,22 +74,22 @@ def read_query(params: Mapping[str, str]) -> dict[str, str]:
 
 
 async def from_nodes(client: HttpCluster, query: Mapping[str, str]) -> Object | None:
-    """Return what the nodes have kept; None if they keep nothing, or the person may not ask them."""
+    """Return the series that the nodes store; None if no node stores any, or the person may not read nodes."""
     try:
         nodes = (await client.list(NODES)).items[:MAX_NODES]
     except Forbidden:
         return None
-    # `uid` is the job's, by which its pods are told from those of an earlier job of that name.
-    asked = urlencode({name: value for name, value in query.items() if name != "uid"})
+    # `uid` is the job's: it separates its pods from those of an earlier job of the same name.
+    node_query = urlencode({name: value for name, value in query.items() if name != "uid"})
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_ask_node(client, name_of(node), asked)) for node in nodes]
+        tasks = [group.create_task(_ask_node(client, name_of(node), node_query)) for node in nodes]
     answers = [answer for task in tasks if (answer := task.result()) is not None]
     if not answers:
         return None
     items = [{"node": answer["node"], **item} for answer in answers for item in answer["items"]]
     uid = query.get("uid", "")
-    mine = [item for item in items if not uid or item.get("ownerUid") == uid]
-    return {**{name: answers[0][name] for name in ("from", "to", "step")}, "items": mine}
+    job_items = [item for item in items if not uid or item.get("ownerUid") == uid]
+    return {**{name: answers[0][name] for name in ("from", "to", "step")}, "items": job_items}
 
 
 async def _ask_node(client: HttpCluster, node: str, query: str) -> Object | None:

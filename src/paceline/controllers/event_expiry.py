@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 # Events are read in pages of this size, so that not all are in memory at once.
 PAGE = 500
-# All events are read so often, and more often where they live only for a short time.
+# Seconds between two sweeps: a fraction of the maximum age, within these bounds.
 MOST_SECONDS, LEAST_SECONDS, SWEEPS_PER_AGE = 600.0, 1.0, 10
 
 
 @dataclass(slots=True, kw_only=True)
 class EventExpiry:
-    """Reads all events now and then, and deletes those that the policy does not keep."""
+    """Periodically reads all events, and deletes those that the policy does not keep."""
 
     cluster: Cluster
     clock: Clock
@@ -41,23 +41,23 @@ class EventExpiry:
                 log.warning("old events not removed", extra={"error": str(error)})
 
     async def sweep(self) -> None:
-        """Delete the events that are too old or too many; at most the kept ones and a page of others are in memory."""
-        now, kept = self.clock.now(), list[KnownEvent]()
+        """Delete the events that are too old or too many; only those retained and one page are in memory."""
+        now, retained = self.clock.now(), list[KnownEvent]()
         page = await self.cluster.page(EVENTS, Select(), limit=PAGE)
         while True:
-            kept, expired = sift((*kept, *(known(event, now) for event in page.items)), self.policy, now)
+            retained, expired = sift((*retained, *(known(event, now) for event in page.items)), self.policy, now)
             await self._delete(expired)
             if not page.next:
                 return
             try:
                 page = await self.cluster.page(EVENTS, Select(), limit=PAGE, after=page.next)
             except Expired:
-                # Deleting took longer than the server keeps history; the next sweep goes on.
+                # Deleting took longer than the server keeps history; the next sweep deletes the others.
                 return
 
     async def _delete(self, events: Iterable[KnownEvent]) -> None:
         for event in events:
             conditions = {"uid": event.uid, "resourceVersion": event.revision}
-            # One that was seen again meanwhile stays.
+            # An event that has recurred meanwhile has a new resource version, and stays.
             with suppress(NotFound, Conflict):
                 await self.cluster.delete(EVENTS, (event.namespace, event.name), {"preconditions": conditions})

@@ -46,25 +46,25 @@ PAGE = 200
 # Jobs often end together, and their last events come after the status: one reading serves all of them.
 SETTLE_SECONDS = 2.0
 PRUNE_SECONDS = 600.0
-# Before all records are read again.
+# How long to wait before all records are read again.
 AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
 class JobRecords:
-    """Follows jobs, and writes down what becomes of them."""
+    """Follows jobs, and writes a JobRecord for each: its spec, its outcome and its last events."""
 
     cluster: Cluster
     clock: Clock
     chance: Random
-    # The one namespace that is looked after; all of them when it is empty.
+    # The managed namespace; all namespaces if it is empty.
     namespace: str = ""
-    # Who follows the jobs, by the plural of their kind.
+    # The informers of jobs, by the plural of their kind.
     jobs: Mapping[str, Informer]
     policy: RecordPolicy = field(default_factory=RecordPolicy)
     queue: WorkQueue[JobKey] = field(init=False)
     # All records, by the uid of their jobs: the few facts that decisions need.
-    _known: dict[str, KnownRecord] = field(init=False, default_factory=dict)
+    _records: dict[str, KnownRecord] = field(init=False, default_factory=dict)
     # The last state of jobs that were deleted, until it is written down; at most one for each key.
     _gone: dict[JobKey, Object] = field(init=False, default_factory=dict)
     _last_lines: LastLines = field(init=False)
@@ -104,7 +104,7 @@ class JobRecords:
         """Read all records, and complete those whose jobs were deleted while no controller ran."""
         await self._read_records()
         alive = {uid_of(job) for informer in self.jobs.values() for job in informer.cache.values()}
-        for record in tuple(self._known.values()):
+        for record in tuple(self._records.values()):
             if not record.is_complete and record.job_uid not in alive:
                 events = (await self._events_of(record.namespace)).get(record.job_uid, [])
                 await self._complete(record, lost_outcome(events, self.clock.now()))
@@ -119,7 +119,7 @@ class JobRecords:
 
     def _learn(self, records: Iterable[Object]) -> None:
         for record in map(known, records):
-            self._known[record.job_uid] = record
+            self._records[record.job_uid] = record
 
     async def reconcile(self, key: JobKey) -> None:
         """Write the record of a job, and its outcome."""
@@ -138,7 +138,7 @@ class JobRecords:
             await self._end(key, job, is_gone=False)
 
     async def _begin(self, job: Object) -> None:
-        if uid_of(job) in self._known:
+        if uid_of(job) in self._records:
             return
         manifest = record_manifest(OWN_API_VERSION, job)
         try:
@@ -146,18 +146,18 @@ class JobRecords:
         except AlreadyExists:
             written = await self.cluster.get(RECORDS, *key_of(manifest))
         except (NotFound, Forbidden, Invalid):
-            # The namespace is going, or a policy refuses: a job runs without a record, too.
+            # The namespace is terminating, or a policy rejects the record; the job runs without one.
             return
-        self._known[uid_of(job)] = known(written)
+        self._records[uid_of(job)] = known(written)
 
     def _is_settled(self, key: JobKey, job: Object) -> bool:
-        """Return whether all that belongs to the outcome is there; otherwise it is asked for."""
-        record = self._known.get(uid_of(job))
+        """Return whether everything that the outcome contains is available; request the log if it is not."""
+        record = self._records.get(uid_of(job))
         if record is None or record.is_complete:
             return False
         failure = (job.get("status") or {}).get("failure") or {}
         if failure and "lastLines" not in failure:
-            # The job's own controller reads them; without a word of it, the outcome is written when the job goes.
+            # The job's controller reads them; if it never does, the outcome is written when the job is deleted.
             return False
         log = leader_log(job)
         if log is not None and log[0] not in self._last_lines.of(key):
@@ -169,7 +169,7 @@ class JobRecords:
         """Write the outcome of a job into its record, once."""
         if (job.get("status") or {}).get("phase"):
             await self._begin(job)
-        record = self._known.get(uid_of(job))
+        record = self._records.get(uid_of(job))
         if record is None or record.is_complete:
             return
         by_uid = await self._events_of(namespace_of(job))
@@ -186,9 +186,9 @@ class JobRecords:
             )
         except (NotFound, Conflict):
             # The record was deleted meanwhile.
-            self._known.pop(record.job_uid, None)
+            self._records.pop(record.job_uid, None)
             return
-        self._known[record.job_uid] = completed(record)
+        self._records[record.job_uid] = completed(record)
 
     async def _events_of(self, namespace: str) -> Mapping[str, list[Object]]:
         """Return the events of a namespace by the uid of what they are about; not read more often than they settle."""
@@ -223,10 +223,10 @@ class JobRecords:
 
     async def prune(self) -> None:
         """Delete the records that the policy does not keep."""
-        for record in to_remove(self._known.values(), self.policy, self.clock.now()):
+        for record in to_remove(self._records.values(), self.policy, self.clock.now()):
             with suppress(NotFound):
                 await self.cluster.delete(RECORDS, (record.namespace, record.name))
-            self._known.pop(record.job_uid, None)
+            self._records.pop(record.job_uid, None)
 
     def _job_changed(self, plural: str) -> Handler:
         def changed(change: Change, old: Object | None, new: Object | None) -> None:
@@ -242,7 +242,7 @@ class JobRecords:
 
     def _is_worth_a_look(self, job: Object) -> bool:
         """Return whether a change of a job may lead to a write: most do not."""
-        phase, record = (job.get("status") or {}).get("phase"), self._known.get(uid_of(job))
+        phase, record = (job.get("status") or {}).get("phase"), self._records.get(uid_of(job))
         if not phase:
             return False
         return record is None or (phase in FINAL and not record.is_complete)

@@ -42,8 +42,12 @@ class Refusals(Generic[K]):
         """
         last = self.of(key, generation)
         is_same = last is not None and _NUMBER.sub("#", last.message) == _NUMBER.sub("#", message)
-        kept = last.message if last is not None and is_same else message
-        self._refusals[key] = Refusal(message=kept, generation=generation, until=now + AGAIN, is_prepared=is_prepared)
+        self._refusals[key] = Refusal(
+            message=last.message if last is not None and is_same else message,
+            generation=generation,
+            until=now + AGAIN,
+            is_prepared=is_prepared,
+        )
         return not is_same
 
     def forget(self, key: K) -> None:

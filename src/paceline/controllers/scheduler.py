@@ -99,7 +99,7 @@ class PodScheduler:
             self.queue.add_after(QUEUE, PUBLISH_SECONDS)
 
     async def _publish(self) -> None:
-        """Write the queue down if it is another one than before: one object, however many jobs wait."""
+        """Publish the queue if it has changed: one object, however many jobs wait."""
         key, queue = (NAMESPACE, NAME), self._waiting
         if self._published is None:
             try:

@@ -1,4 +1,4 @@
-"""Ask NVIDIA's library how busy the GPUs of this machine are, and how full their memory is."""
+"""Utilization and memory use of the GPUs of this machine, from NVIDIA's management library (NVML)."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ class _Memory(ctypes.Structure):
 
 @dataclass(slots=True)
 class GPUMeter:
-    """Measures GPUs. The library stays loaded: to initialise it takes longer than to ask it."""
+    """Measures GPUs. The library stays loaded, because to initialise it takes longer than a measurement."""
 
     load: Callable[[str], Any] = ctypes.CDLL
     # None until the first measurement, and then False if there is no working library.

@@ -15,7 +15,7 @@ Reason = Literal["FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CelRule:
-    """A condition that must hold, and what is said if it does not."""
+    """A condition that must hold, and the message if it does not."""
 
     rule: str
     message: str = ""

@@ -40,7 +40,7 @@ BY_TYPES = "self.spec.replicaSpecs.map(r, size(r.type) + 2).max()"
 def job_name_rules(longest: str) -> tuple[CelRule, ...]:
     """Return the rules for a job's name; `longest` is the length of its longest replica name, in CEL."""
     room = pod_name_room(len("-"))
-    # The API server takes numbers in a message for unbounded, so only constant ones are told.
+    # To the API server, the length of a message with computed numbers is unbounded, so they are constant.
     message = too_long(room - int(longest)) if longest.isdecimal() else TOO_LONG
     return (
         CelRule(rule=f"self{NAME}.matches('{_SERVICE}')", message=SERVICE_RULE, field=NAME),

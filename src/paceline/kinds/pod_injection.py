@@ -99,8 +99,8 @@ class _PodContext:
         A namespace with a quota accepts only containers that have both.
         """
         main = self.template["spec"]["containers"][self.main].get("resources") or {}
-        given = {} if is_beside else main.get("limits") or {}
-        limits = {name: given.get(name, usual) for name, usual in LIMITS.items()}
+        main_limits = {} if is_beside else main.get("limits") or {}
+        limits = {name: main_limits.get(name, usual) for name, usual in LIMITS.items()}
         requests = {name: _least(usual, limits[name]) for name, usual in REQUESTS.items()}
         return {"requests": requests, "limits": limits}
 

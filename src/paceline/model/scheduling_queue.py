@@ -1,4 +1,4 @@
-"""The scheduling queue of the embedded cluster: which jobs wait for room, in the order in which they get it.
+"""The scheduling queue of the embedded cluster: which jobs wait for resources, in the order in which they get them.
 
 The scheduler writes the whole queue into one ConfigMap. A place in the status of every job would mean a write for each
 waiting job whenever the first one starts; so readers look their job up instead. Other clusters have no such object.
@@ -14,14 +14,14 @@ from paceline.apimachinery.untrusted import untrusted
 from paceline.errors import BadRequest
 
 NAMESPACE, NAME = "kube-system", "paceline-scheduling-queue"
-# So many places are written down, so that the object stays small; of those behind them only the number is known.
+# The object lists at most this many entries, so that it stays small; the others are only counted.
 MAX_ENTRIES = 1000
 _ENTRIES, _LENGTH = "entries", "length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
-    """A job that waits for room, or a single pod."""
+    """A job, or a pod without a job, that waits for resources."""
 
     uid: str
     namespace: str
@@ -40,19 +40,19 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingQueue:
-    """All that wait for room; the first one gets it first."""
+    """All jobs and pods that wait for resources, in the order in which they are scheduled."""
 
     entries: tuple[QueueEntry, ...] = ()
     length: int = 0
 
     @classmethod
     def of(cls, entries: Iterable[QueueEntry]) -> "SchedulingQueue":
-        """Return the queue of these entries, as much of it as is written down."""
+        """Return the queue of these entries; it lists only the first ones, and counts all."""
         waiting = tuple(entries)
         return cls(entries=waiting[:MAX_ENTRIES], length=len(waiting))
 
     def position_of(self, uid: str) -> QueuePosition | None:
-        """Return the place of a job; None if it does not wait for room, as far as is known."""
+        """Return the place of a job; None if it does not wait, or is too far behind to be listed."""
         for index, entry in enumerate(self.entries):
             if entry.uid == uid:
                 ahead = self.entries[index - 1] if index else None

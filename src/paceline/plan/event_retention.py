@@ -12,18 +12,18 @@ from paceline.model.retention import EventPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownEvent:
-    """An event, as far as it is remembered."""
+    """The facts about an event that decide whether it is kept."""
 
     namespace: str
     name: str
     uid: str
-    # Another one if the event was counted again meanwhile.
+    # Its resource version, which changes when the event recurs.
     revision: str
     seen: datetime
 
 
 def known(event: Object, now: datetime) -> KnownEvent:
-    """Return what is remembered of an event. The time of its creation counts if others wrote one that cannot be."""
+    """Return the facts about an event; its creation time replaces a last time that is malformed or in the future."""
     created = from_wire(event["metadata"]["creationTimestamp"])
     try:
         seen = from_wire(last_seen(event))

@@ -1,4 +1,4 @@
-"""What is written down of a job: a record when it is first seen, and its outcome when it has ended or is gone."""
+"""The JobRecord of a job: created when the job is first seen, completed when the job has ended or was deleted."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ DELETED = "Deleted"
 MAX_EVENTS = 50
 MAX_MESSAGE = 300
 MAX_REPLICAS = 200
-# So many characters of the job's name are in the record's.
+# How many characters of the job's name are in the name of its record.
 MAX_NAME = 200
 UID_CHARACTERS = 8
 # Whose last words count, where there are several types of replicas.
@@ -29,7 +29,7 @@ _LABELS = (well_known_labels.APP, well_known_labels.REVISION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRecord:
-    """A record, as far as it is remembered."""
+    """The facts about a record that decisions need."""
 
     namespace: str
     name: str
@@ -73,7 +73,7 @@ def record_manifest(api_version: str, job: Object) -> Object:
 def outcome_of(
     job: Object, events: Iterable[Object], metrics: Mapping[str, str], *, gone_at: datetime | None
 ) -> Object:
-    """Return what became of a job: the status of its record."""
+    """Return the outcome of a job: the status of its record."""
     status = job.get("status") or {}
     phase = str(status.get("phase") or "Pending")
     copied = {name: status[name] for name in _COPIED if status.get(name)}
@@ -133,7 +133,7 @@ def leader_log(job: Object) -> tuple[str, str] | None:
 
 
 def slim_event(event: Object) -> Object:
-    """Return as much of an event as a record keeps."""
+    """Return the part of an event that a record keeps."""
     about = event.get("involvedObject") or {}
     return {
         "uid": str(about.get("uid") or ""),
@@ -160,7 +160,7 @@ def to_remove(records: Iterable[KnownRecord], policy: RecordPolicy, now: datetim
 
 
 def known(record: Object) -> KnownRecord:
-    """Return what is remembered of a record."""
+    """Return the facts about a record."""
     return KnownRecord(
         namespace=namespace_of(record),
         name=name_of(record),

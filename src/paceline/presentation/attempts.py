@@ -89,13 +89,13 @@ def attempts_of(job: Object, status: JobStatus, pods: Iterable[Object], events: 
 def spans_of(attempt: Attempt) -> list[AttemptSpan]:
     """Return the periods of an attempt: waiting, then running until it ended or still."""
     spans: list[AttemptSpan] = []
-    before = attempt.previous or {}
-    first_start = _moment(before.get("startedAt")) or attempt.started
+    previous = attempt.previous or {}
+    first_start = _moment(previous.get("startedAt")) or attempt.started
     if attempt.created is not None and first_start != attempt.created:
         spans.append(AttemptSpan(state="Waiting", start=attempt.created, end=first_start or attempt.ended))
-    if before and (start := _moment(before.get("startedAt"))) is not None:
-        end = _moment(before.get("finishedAt")) or attempt.started
-        code = before.get("exitCode")
+    if previous and (start := _moment(previous.get("startedAt"))) is not None:
+        end = _moment(previous.get("finishedAt")) or attempt.started
+        code = previous.get("exitCode")
         spans.append(AttemptSpan(state="Failed" if code else "Succeeded", start=start, end=end, exit_code=code))
     if attempt.started is not None:
         state = "Running" if attempt.ended is None else attempt.phase
@@ -151,11 +151,11 @@ def _from_events(
     roles = {str(replica.get("type")) for replica in replica_specs(job)}
     roles |= {record.place.role for record in status.replicas}
     pattern = re.compile(rf"{re.escape(stem_of(job))}-(?P<role>.+?)-(?P<index>\d+)(?:-r(?P<number>\d+))?")
-    for name, own in by_pod.items():
+    for name, pod_events in by_pod.items():
         match = pattern.fullmatch(name)
         if match and match["role"] in roles:
             place = ReplicaId(match["role"], int(match["index"]))
-            yield _gone(place, int(match["number"] or 0), own)
+            yield _gone(place, int(match["number"] or 0), pod_events)
 
 
 def _gone(place: ReplicaId, number: int, events: list[Object]) -> Attempt:
@@ -188,8 +188,8 @@ def _with_end(attempt: Attempt, following: list[Attempt], completed: datetime | 
     """Return an attempt of a pod that is gone with an end: at the latest when the next one began."""
     if attempt.exists or attempt.ended is not None:
         return attempt
-    after = following[0].created if following and following[0].place == attempt.place else completed
-    return replace(attempt, ended=after)
+    latest_end = following[0].created if following and following[0].place == attempt.place else completed
+    return replace(attempt, ended=latest_end)
 
 
 def _names(containers: Any) -> tuple[str, ...]:

@@ -112,11 +112,13 @@ def _new_attempt(job: Object) -> Consequence:
 
 
 def _restarts(job: Object) -> Consequence:
-    """Return how many restarts after failures are left, which the action does not use up."""
+    """Return how many restarts after failures are left; the action does not use one up."""
     gang = registry.gang_of(job)
     limit = gang.backoff_limit if gang else None
-    left = None if limit is None else max(limit - status_of(job).backoff_count, 0)
-    return Consequence(code=ConsequenceCode.RESTART_NOT_COUNTED, parameters={"restartsLeft": left, "limit": limit})
+    restarts_left = None if limit is None else max(limit - status_of(job).backoff_count, 0)
+    return Consequence(
+        code=ConsequenceCode.RESTART_NOT_COUNTED, parameters={"restartsLeft": restarts_left, "limit": limit}
+    )
 
 
 def _copy(plan: ActionPlan, job: Object) -> Iterator[Consequence]:

@@ -47,8 +47,8 @@ def job_page(
 ) -> dict[str, Any]:
     """Return everything that the page of a job shows."""
     status, gang = status_of(job), gang_of(job)
-    own = in_order(event for event in events if is_about(event, job))
-    attempts = attempts_of(job, status, pods, own)
+    job_events = in_order(event for event in events if is_about(event, job))
+    attempts = attempts_of(job, status, pods, job_events)
     # They are ordered by number, so the last one of a replica wins.
     newest = {attempt.place: attempt.number for attempt in attempts}
     return {
@@ -62,8 +62,8 @@ def job_page(
         "roles": _roles(job, status),
         "replicas": [_replica(attempt, newest[attempt.place]) for attempt in attempts],
         "conditions": list((job.get("status") or {}).get("conditions") or ()),
-        "events": [event_row(event) for event in own[-MAX_EVENTS:]],
-        "eventCount": len(own),
+        "events": [event_row(event) for event in job_events[-MAX_EVENTS:]],
+        "eventCount": len(job_events),
         "logs": _log_sources(attempts, gang, status),
         "tensorboard": _tensorboard(status),
         "actions": [_action(plan_action(action, job, Choices(now=now))) for action in JOB_ACTIONS],

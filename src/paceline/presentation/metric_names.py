@@ -31,7 +31,7 @@ WHOLE = re.compile(r"[A-Za-z]+\d*|\d+")
 
 def less_is_better(name: str) -> bool | None:
     """Return whether a lower value is the better one; None if the name does not say."""
-    words = {word.lower() for pattern in (WORD, WHOLE) for word in pattern.findall(name)}
-    if words & LESS:
+    tokens = {token.lower() for pattern in (WORD, WHOLE) for token in pattern.findall(name)}
+    if tokens & LESS:
         return True
-    return False if words & MORE else None
+    return False if tokens & MORE else None

@@ -21,7 +21,7 @@ def waits_for_room(job: Object) -> bool:
 
 
 def position_of(job: Object, queue: SchedulingQueue) -> QueuePosition | None:
-    """Return the place of a job; None if it does not wait for room, or nothing is known about it."""
+    """Return the place of a job; None if it does not wait for resources, or the queue does not list it."""
     return queue.position_of(uid_of(job)) if waits_for_room(job) else None
 
 
@@ -33,8 +33,8 @@ def queue_sentence(job: Object, queue: SchedulingQueue) -> str:
     position = position_of(job, queue)
     if position is None:
         return ""
-    after = f", after {_name(position.ahead, namespace_of(job))}" if position.ahead else ""
-    place, needs = f"{ordinal(position.position)} of {position.length} in the queue{after}", _needs(job)
+    predecessor = f", after {_name(position.ahead, namespace_of(job))}" if position.ahead else ""
+    place, needs = f"{ordinal(position.position)} of {position.length} in the queue{predecessor}", _needs(job)
     return f"{place}: {needs}" if needs else place
 
 
@@ -63,9 +63,9 @@ def _name(ahead: QueueEntry, namespace: str) -> str:
 def _needs(job: Object) -> str:
     parts = []
     for shortage in shortages(_waiting(job)):
-        asked = f"{shortage['asked']} " if shortage["asked"] else "more "
+        amount = f"{shortage['asked']} " if shortage["asked"] else "more "
         free = f", {shortage['free']} of {shortage['total']} free" if shortage["free"] else ""
-        parts.append(f"needs {asked}{shortage['resource']}{free}")
+        parts.append(f"needs {amount}{shortage['resource']}{free}")
     return "; ".join(parts)
 
 

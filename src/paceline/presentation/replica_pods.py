@@ -6,14 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of
-from paceline.apimachinery.pods import TERMINAL_PHASES
+from paceline.apimachinery.pods import ORDINARY_WAITS, TERMINAL_PHASES, pod_reason
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
 from paceline.model.gang import ReplicaId
 
 LEADER_ROLE = "master"
-# Waiting reasons of every normal start, which are not worth reporting.
-ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +144,9 @@ def waiting_of(pods: Iterable[ReplicaPod]) -> str:
 
 def why(status: Mapping[str, Any]) -> tuple[str, str]:
     """Return the most specific reason and message of a pod: its own, its scheduling, then a container's."""
-    if status.get("reason"):
-        return str(status["reason"]), str(status.get("message") or "")
-    for condition in status.get("conditions") or ():
-        # The second type reports missing volumes; only our own node agent sets it.
-        is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
-        if is_telling and condition.get("status") == "False":
-            return str(condition["reason"]), str(condition.get("message") or "")
+    reason, message = pod_reason(status)
+    if reason:
+        return reason, message
     # Init containers may wait for an image that does not exist. How they ended is reported elsewhere.
     for container in status.get("initContainerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}

@@ -37,7 +37,7 @@ WAIT_SECONDS = 120
 # How long the end of an Explorer may take to be in its status.
 END_SECONDS = 2
 PAGE = 1_000
-# How often a part is sent again after the connection was cut.
+# How often a part is sent again after the connection was lost.
 MOST_TRIES = 5
 PARTIAL = 206
 # The status of whatever sleeps says since when; this time is never used.
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 def ignore_progress(_done: int, _total: int) -> None:
-    """Ignore how far a transfer is."""
+    """Ignore the progress of a transfer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,12 @@ class VolumeFiles:
 
     def list(self, path: str = "") -> Iterator[FileEntry]:
         """Yield the entries of a folder, folders first; pages are read as they are needed."""
-        after = ""
+        cursor = ""
         while True:
-            page = self._json("GET", "/list", path=path, limit=PAGE, after=after)
+            page = self._json("GET", "/list", path=path, limit=PAGE, after=cursor)
             yield from (FileEntry(**entry) for entry in page["entries"])
-            after = page["next"]
-            if not after:
+            cursor = page["next"]
+            if not cursor:
                 return
 
     def stat(self, path: str) -> FileEntry:
@@ -154,13 +154,13 @@ class VolumeFiles:
         progress(status.st_size, status.st_size)
 
     def _put(self, fields: dict[str, Any], offset: int, data: bytes) -> Any:
-        """Send one part; after a cut, ask how much has come."""
+        """Send one part; if the connection is lost, ask how much has arrived."""
         digest = hashlib.sha256(data).hexdigest()
-        for left in reversed(range(MOST_TRIES)):
+        for tries_left in reversed(range(MOST_TRIES)):
             try:
                 return self._json("PUT", "/upload", data, offset=offset, sha256=digest, **fields)
             except ServiceUnavailable:
-                if not left:
+                if not tries_left:
                     raise
             with suppress(ServiceUnavailable):
                 self.wake()

@@ -109,7 +109,7 @@ class JobRef:
         return status_of(self.read())
 
     def queue_position(self) -> QueuePosition | None:
-        """Return the job's place among those that wait for room on the embedded cluster; None if it has none."""
+        """Return the job's place in the scheduling queue of the embedded cluster; None if it has none."""
         job = self.read()
         return position_of(job, scheduling_queue(self.cluster)) if waits_for_room(job) else None
 

@@ -26,7 +26,7 @@ class ObjectEvent:
 
 
 def scheduling_queue(cluster: DirectCluster) -> SchedulingQueue:
-    """Return which jobs wait for room; empty on a cluster whose scheduler does not say so, and for who may not see."""
+    """Return the scheduling queue; empty on a cluster that publishes none, or if we may not read it."""
     try:
         return read_queue(cluster.get(CONFIG_MAPS, NAMESPACE, NAME))
     except (Forbidden, NotFound):

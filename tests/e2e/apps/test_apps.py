@@ -142,8 +142,8 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
 
 def of_mnist(cluster: Embedded, kind: str) -> list[str]:
     # The records of jobs stay, as those of all jobs do.
-    objects = [each for each in shown(cluster, kind)["items"] if not (each.get("spec") or {}).get("uid")]
-    names = [each["metadata"]["name"] for each in objects]
+    objects = [obj for obj in shown(cluster, kind)["items"] if not (obj.get("spec") or {}).get("uid")]
+    names = [obj["metadata"]["name"] for obj in objects]
     return [name for name in names if name.startswith("mnist")]
 
 

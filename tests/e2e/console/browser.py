@@ -23,13 +23,13 @@ class Browser:
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
         """Send a request as the console's page does; return the code and the body of the answer."""
-        own = {"Host": self.host, "Sec-Fetch-Site": "same-origin", "Cookie": self.cookie_header}
+        page_headers = {"Host": self.host, "Sec-Fetch-Site": "same-origin", "Cookie": self.cookie_header}
         if method != "GET":
-            own |= {"Origin": f"http://{self.host}", "X-Paceline": "1", "Content-Type": "application/json"}
+            page_headers |= {"Origin": f"http://{self.host}", "X-Paceline": "1", "Content-Type": "application/json"}
         connection = HTTPConnection("127.0.0.1", int(self.host.rpartition(":")[2]), timeout=ANSWER_SECONDS)
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, {**own, **headers})
+            connection.request(method, path, data, {**page_headers, **headers})
             answer = connection.getresponse()
             for cookie in answer.headers.get_all("Set-Cookie") or ():
                 name, _, text = cookie.partition(";")[0].partition("=")

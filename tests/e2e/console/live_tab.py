@@ -62,7 +62,7 @@ class LiveTab:
             time.sleep(STEP_SECONDS)
 
     def connect(self) -> ClientConnection:
-        """Return a connection that nobody reads from yet."""
+        """Return a connection from which nothing is read yet."""
         host = self.browser.host
         cookie = "; ".join(f"{name}={text}" for name, text in self.browser.cookies.items() if text)
         opening = connect(

@@ -39,8 +39,8 @@ def ports(cluster: Embedded, tmp_path: Path) -> Iterator[tuple[int, int]]:
             yield console, health
         finally:
             process.send_signal(signal.SIGTERM)
-            _, rest = process.communicate()
-    assert process.returncode == 0, rest
+            _, log = process.communicate()
+    assert process.returncode == 0, log
 
 
 def test_people_act_with_their_own_tokens_and_the_console_has_none(cluster: Embedded, ports: tuple[int, int]) -> None:

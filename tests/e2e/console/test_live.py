@@ -20,7 +20,7 @@ LINES = 600
 
 @pytest.fixture
 def tab(cluster: Embedded) -> Iterator[LiveTab]:
-    """A tab of somebody who has logged in."""
+    """A tab of a person who is logged in."""
     url = address_of(cluster)
     browser = Browser(host=urlsplit(url).netloc)
     browser.open(url)

@@ -40,8 +40,8 @@ def test_every_kind_has_an_example() -> None:
 
 
 def test_an_explorer_serves_the_files_of_its_claim(cluster: Embedded, empty: str) -> None:
-    made = cluster.kubectl("create", "-n", empty, "-f", str(EXAMPLES / "03-kinds" / "explorer.yaml"))
-    assert made.code == 0, made.err
+    created = cluster.kubectl("create", "-n", empty, "-f", str(EXAMPLES / "03-kinds" / "explorer.yaml"))
+    assert created.code == 0, created.err
 
     listed = cluster.paceline("volume", "ls", "kinds", "-n", empty)
 

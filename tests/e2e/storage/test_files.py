@@ -35,8 +35,8 @@ spec:
 """
 
 
-def paceline(cluster: Embedded, *words: str, stdin: str = "") -> str:
-    ran = cluster.paceline(*words, stdin=stdin)
+def paceline(cluster: Embedded, *arguments: str, stdin: str = "") -> str:
+    ran = cluster.paceline(*arguments, stdin=stdin)
     assert ran.code == 0, ran.err
     return str(ran.out)
 
@@ -66,9 +66,9 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def cut(cluster: Embedded, enough: int, size_of: Callable[[], int], *words: str) -> int:
+def cut(cluster: Embedded, enough: int, size_of: Callable[[], int], *arguments: str) -> int:
     """Kill a command once so many bytes have arrived; return how many had."""
-    with subprocess.Popen([paceline_command(), "volume", *words], env=cluster.environment()) as command:
+    with subprocess.Popen([paceline_command(), "volume", *arguments], env=cluster.environment()) as command:
         wait_until("a part has arrived", lambda: size_of() >= enough or command.poll() is not None, seconds=600)
         command.kill()
     assert command.returncode == -signal.SIGKILL, "it ended before it could be cut"

@@ -219,5 +219,5 @@ def test_rules_that_are_not_run_are_named_by_version():
     rule = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
     both = [version("v1"), version("v2", storage=False, schema={"openAPIV3Schema": rule})]
 
-    (said,) = unenforced(definition(versions=both), None)
-    assert said.startswith("spec.versions[1].")
+    (problem,) = unenforced(definition(versions=both), None)
+    assert problem.startswith("spec.versions[1].")

@@ -28,9 +28,9 @@ def test_the_way_to(path, way):
 
 @pytest.mark.parametrize("page", [f"{BOARD}/", f"{BOARD}/a/b", "/t9k/notebooks/projects/ns/name/x/lab"])
 def test_both_forms_of_a_url_mean_one_page(page):
-    way = proxy_path(page)
-    assert way is not None
-    assert page_path(way[0]) == page_path(page) == page
+    target = proxy_path(page)
+    assert target is not None
+    assert page_path(target[0]) == page_path(page) == page
 
 
 FRONTS = {"/": True, "": True, "/lab": True, "/api/status": False, "/data/runs": False, "/lab/api/settings": False}

@@ -17,12 +17,12 @@ def value(lines, name):
 
 
 async def test_requests_are_counted_by_verb_and_code(client):
-    before = await metrics(client)
+    old_lines = await metrics(client)
     assert (await client.post(CONFIG_MAPS, config_map("a"))).code == 201
     assert (await client.post(CONFIG_MAPS, config_map("a"))).code == 409
     lines = await metrics(client)
     assert value(lines, 'apiserver_request_total{verb="POST",code="201"}') == 1 + value(
-        before, 'apiserver_request_total{verb="POST",code="201"}'
+        old_lines, 'apiserver_request_total{verb="POST",code="201"}'
     )
     assert 'apiserver_request_total{verb="POST",code="409"} 1' in lines
     assert value(lines, 'apiserver_request_duration_seconds_count{verb="POST"}') >= 2

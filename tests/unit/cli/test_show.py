@@ -149,10 +149,10 @@ def test_facts_of_a_job_leave_out_what_is_not_there():
 
 
 def test_facts_of_a_job_say_who_asked_for_it():
-    asked = job()
-    asked["metadata"]["annotations"] = {"paceline.dev/asked-by": "ada"}
+    annotated = job()
+    annotated["metadata"]["annotations"] = {"paceline.dev/asked-by": "ada"}
 
-    assert dict(summary_rows(asked, status_of(asked), NOON))["Asked by"] == "ada"
+    assert dict(summary_rows(annotated, status_of(annotated), NOON))["Asked by"] == "ada"
     assert dict(summary_rows(job(), status_of(job()), NOON))["Asked by"] == ""
 
 

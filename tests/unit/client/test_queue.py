@@ -241,7 +241,7 @@ def test_a_queue_counts_what_it_was_given_and_how_that_ended(hurry, chance):
         await asyncio.sleep(2)
         if key == "stale":
             queue.stop()
-            raise Conflict("somebody was faster")
+            raise Conflict("the object has been modified")
 
     async def main():
         for key in ("fine", "stale", "fine"):

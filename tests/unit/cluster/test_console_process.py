@@ -34,9 +34,9 @@ def test_it_ends_a_quarter_of_an_hour_after_the_last_connection():
             await asyncio.sleep(10 * IDLE_SECONDS)
             assert not ending.done()
             slot.release()
-            left = loop.time()
+            idle_since = loop.time()
             await ending
-        return loop.time() - left
+        return loop.time() - idle_since
 
     with asyncio.Runner(loop_factory=lambda: SimLoop(seed=0)) as runner:
         seconds = runner.run(main())

@@ -23,10 +23,10 @@ def test_what_is_not_written_is_as_shipped(tmp_path):
 
 
 def test_logs_records_and_events_have_limits_of_their_own(tmp_path):
-    found = policy(tmp_path, "history: {age: 1h, jobs: 5, jobAge: 2d, events: 100, eventAge: 3h}")
+    retention = policy(tmp_path, "history: {age: 1h, jobs: 5, jobAge: 2d, events: 100, eventAge: 3h}")
     settings = Settings(home=tmp_path)
 
-    assert found == RetentionPolicy(age=timedelta(hours=1))
+    assert retention == RetentionPolicy(age=timedelta(hours=1))
     assert configured_records(settings) == RecordPolicy(jobs=5, age=timedelta(days=2))
     assert configured_events(settings) == EventPolicy(events=100, age=timedelta(hours=3))
 

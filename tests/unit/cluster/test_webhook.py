@@ -44,15 +44,15 @@ def test_a_change_of_a_frozen_field_is_refused():
 
 
 def test_what_is_stored_already_is_never_blocked():
-    wrong = generic(successRules=[{"boss": [0]}])
-    labelled = {**wrong, "metadata": {**wrong["metadata"], "labels": {"a": "b"}}}
+    invalid = generic(successRules=[{"boss": [0]}])
+    labelled = {**invalid, "metadata": {**invalid["metadata"], "labels": {"a": "b"}}}
     going = generic(failureRules=[{"boss": [0]}])
     going["metadata"] = {**going["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
 
-    assert asked("UPDATE", labelled, wrong)["allowed"]
-    assert asked("UPDATE", going, wrong)["allowed"]
-    assert asked("DELETE", None, wrong)["allowed"]
-    assert asked("UPDATE", wrong, generic(), subResource="status")["allowed"]
+    assert asked("UPDATE", labelled, invalid)["allowed"]
+    assert asked("UPDATE", going, invalid)["allowed"]
+    assert asked("DELETE", None, invalid)["allowed"]
+    assert asked("UPDATE", invalid, generic(), subResource="status")["allowed"]
 
 
 def test_a_kind_that_is_not_ours_is_none_of_its_business():
@@ -138,13 +138,13 @@ def test_an_address_may_leave_the_host_out():
 
 def test_the_manifests_ask_the_webhook_about_specs_only():
     values = check_values({"image": "paceline:1", "webhook": {"bindAddress": "0.0.0.0:9443"}})
-    made = {(part["kind"], part["metadata"]["name"]): part for part in installation(values)}
-    service, role = made["Service", "paceline-webhook"], made["ClusterRole", "paceline-controller-webhook"]
-    (webhook,) = made["ValidatingWebhookConfiguration", "paceline"]["webhooks"]
+    objects = {(part["kind"], part["metadata"]["name"]): part for part in installation(values)}
+    service, role = objects["Service", "paceline-webhook"], objects["ClusterRole", "paceline-controller-webhook"]
+    (webhook,) = objects["ValidatingWebhookConfiguration", "paceline"]["webhooks"]
 
     assert (
         service["spec"]["selector"].items()
-        <= made["Deployment", "paceline-controller"]["spec"]["selector"]["matchLabels"].items()
+        <= objects["Deployment", "paceline-controller"]["spec"]["selector"]["matchLabels"].items()
     )
     assert webhook["failurePolicy"] == "Ignore"
     assert {operation for rule in webhook["rules"] for operation in rule["operations"]} == {"CREATE", "UPDATE"}

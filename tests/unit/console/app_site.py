@@ -150,19 +150,19 @@ class Site:
 
     async def page_asks(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request as the console's own page does."""
-        own = {"Origin": f"http://{self.console}", "Sec-Fetch-Site": "same-origin", "X-Paceline": "1"}
+        page_headers = {"Origin": f"http://{self.console}", "Sec-Fetch-Site": "same-origin", "X-Paceline": "1"}
         return await self.ask(
-            self.console, method, path, json.dumps(body), Cookie=self.session_cookie, **own, **headers
+            self.console, method, path, json.dumps(body), Cookie=self.session_cookie, **page_headers, **headers
         )
 
-    async def embed(self, app: EmbeddedApp, **more: Any) -> Any:
-        body = {"kind": app.kind, "namespace": app.namespace, "name": app.name, **more}
+    async def embed(self, app: EmbeddedApp, **fields: Any) -> Any:
+        body = {"kind": app.kind, "namespace": app.namespace, "name": app.name, **fields}
         return (await self.page_asks("POST", "/api/embed", body)).json
 
     async def redeem(self, app: EmbeddedApp, ticket: str, **headers: str) -> Answer:
         """Exchange a ticket as our page on the app's origin does."""
-        own = {"Origin": f"http://{self.host(app)}", "X-Paceline": "1", **headers}
-        return await self.ask(self.host(app), "POST", "/.paceline/open", ticket, **own)
+        page_headers = {"Origin": f"http://{self.host(app)}", "X-Paceline": "1", **headers}
+        return await self.ask(self.host(app), "POST", "/.paceline/open", ticket, **page_headers)
 
     async def cookie(self, app: EmbeddedApp) -> str:
         """Open an app, and return its cookie."""

@@ -42,7 +42,7 @@ REMEMBERS = StoreLimits(history=10_000, batch=64, slack=10)
 
 
 class Link:
-    """The way of one credential to the API server, which can be cut."""
+    """The connection of one credential to the API server, which can be cut."""
 
     def __init__(self, inner, group):
         self._inner = inner
@@ -50,7 +50,7 @@ class Link:
         self._open = set()
         self.requests = []
         self.is_down = False
-        # After how many bytes the next logs break off; used up one after the other.
+        # After how many bytes the next log streams break off, one entry per stream.
         self.cuts = []
 
     @property
@@ -110,7 +110,7 @@ class Link:
 
 
 class LogNode:
-    """A node whose containers write what a test says, in the files of a real one."""
+    """A node whose containers write what a test tells them, in log files as on a real node."""
 
     def __init__(self, world):
         self.world = world
@@ -172,7 +172,7 @@ class LogNode:
 
 @dataclass
 class Page:
-    """A tab, as the front end keeps what it is sent."""
+    """A tab, which stores messages as the front end does."""
 
     app: object
     person: object
@@ -203,12 +203,17 @@ class Page:
     async def tell(self, **message):
         await self.sent.put({"type": "websocket.receive", "text": json.dumps(message)})
 
+    async def subscribe(self, message, **fields):
+        """Subscribe to rows or objects, and wait for the complete list."""
+        await self.tell(**message, **fields)
+        await self.until(lambda: message["id"] in self.revisions)
+
     async def leave(self):
         await self.sent.put({"type": "websocket.disconnect", "code": 1001})
         await self.until(lambda: not self.is_open)
 
     async def until(self, condition):
-        """Wait for what the tab is sent, without limit but the simulation's."""
+        """Wait until messages to the tab fulfil a condition; only the simulation limits the time."""
         while not condition():
             self.news.clear()
             await self.news.wait()
@@ -303,6 +308,12 @@ class Stage:
         await page.until(lambda: page.is_open)
         return page
 
+    async def subscribed(self, message, name="ada", **fields):
+        """Open a tab that has the complete list of a subscription."""
+        page = await self.page(name)
+        await page.subscribe(message, **fields)
+        return page
+
     async def get(self, path, name="ada"):
         """Ask the console by HTTP."""
         person = self.person(name)
@@ -348,7 +359,7 @@ class Stage:
         )
 
     async def close(self):
-        """Have everybody leave, and wait until all feeds and streams have ended."""
+        """Close all tabs, and wait until all feeds and streams have ended."""
         for page in self.pages:
             page.reads.set()
             await page.sent.put({"type": "websocket.disconnect", "code": 1001})
@@ -361,7 +372,7 @@ class Stage:
 
 async def wait_for(condition):
     """Let virtual time pass until a condition holds."""
-    while not condition():  # noqa: ASYNC110 - nobody tells, and virtual time is free
+    while not condition():  # noqa: ASYNC110 - conditions have no event to wait for, and virtual time costs nothing
         await asyncio.sleep(0.01)
 
 
@@ -370,7 +381,7 @@ async def _failed(_request, error):
 
 
 def visitor(token):
-    """Somebody who may only read, and only in the namespace `team`."""
+    """Return the account of a token that may only read, and only in the namespace `team`."""
     if token != "visitor":
         return None
     return Caller(name="system:serviceaccount:team:visitor", account=Account(namespace="team", name="visitor", uid="v"))

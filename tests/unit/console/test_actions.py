@@ -52,8 +52,8 @@ class Console:
 
 @pytest.fixture
 async def console():
-    async with opened() as found:
-        yield found
+    async with opened() as site:
+        yield site
 
 
 @asynccontextmanager
@@ -82,8 +82,8 @@ def page(person, routes):
     return app
 
 
-def named(job, **more):
-    return {"kind": "PyTorchTrainingJob", "namespace": "default", "name": job["metadata"]["name"], **more}
+def named(job, **fields):
+    return {"kind": "PyTorchTrainingJob", "namespace": "default", "name": job["metadata"]["name"], **fields}
 
 
 async def test_a_preview_says_what_would_happen_and_does_nothing(console):

@@ -1,4 +1,4 @@
-"""The next revision of an application over HTTP: previewed, made, and refused after somebody else's change."""
+"""The next revision of an application over HTTP: previewed, made, and refused after another person's change."""
 
 import pytest
 

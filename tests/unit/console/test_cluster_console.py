@@ -48,7 +48,7 @@ async def test_a_token_is_all_the_right_there_is(site):
     anonymous = await site.ask("GET", "/k8s/api/v1/namespaces", {"Host": site.host})
     logged_in = await site.log_in(token=ADA)
     person = await me(site, cookies_of(logged_in))
-    refused = await site.log_in(token="nobody's")
+    refused = await site.log_in(token="unknown")
 
     assert anonymous.code == 401
     assert "log in with a token" in anonymous.json["message"]

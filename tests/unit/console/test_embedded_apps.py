@@ -78,10 +78,10 @@ async def test_an_app_that_has_no_endpoint_yet_shows_a_page_that_reloads(site: S
 async def test_the_pod_learns_nothing_about_the_person_or_the_console(site: Site) -> None:
     cookie = await site.cookie(BOARD)
     private = {"Authorization": "Bearer x", "X_Forwarded_For": "1.2.3.4", "Impersonate_User": "root"}
-    own = {"Origin": f"http://{site.host(BOARD)}", "Referer": f"http://{site.console}/tensorboards"}
+    origins = {"Origin": f"http://{site.host(BOARD)}", "Referer": f"http://{site.console}/tensorboards"}
 
     cookies = f"{cookie}; {site.session_cookie}; theirs=1"
-    await site.ask(site.host(BOARD), "POST", "/x", "body", Cookie=cookies, **own, **private)
+    await site.ask(site.host(BOARD), "POST", "/x", "body", Cookie=cookies, **origins, **private)
 
     (headers,) = site.pods.received
     # For the API server, which removes it.

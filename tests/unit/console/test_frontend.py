@@ -85,8 +85,8 @@ def test_no_package_of_a_build_runs_a_script_when_it_is_installed():
     assert "ignore-scripts=true" in (CONSOLE / ".npmrc").read_text().splitlines()
 
 
-def npm(*words, **variables):
-    command = [shutil.which("npm"), "run", "--silent", *words]
+def npm(*arguments, **variables):
+    command = [shutil.which("npm"), "run", "--silent", *arguments]
     result = subprocess.run(
         command, cwd=CONSOLE, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
@@ -112,8 +112,8 @@ def test_a_text_that_one_language_lacks_does_not_compile(tmp_path):
     copy = tmp_path / "console"
     shutil.copytree(CONSOLE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
     (copy / "node_modules").symlink_to(CONSOLE / "node_modules")
-    words = copy / "src" / "locales" / "zh" / "common.ts"
-    words.write_text(words.read_text().replace("    jobs: '作业',\n", "", 1))
+    texts = copy / "src" / "locales" / "zh" / "common.ts"
+    texts.write_text(texts.read_text().replace("    jobs: '作业',\n", "", 1))
 
     result = subprocess.run(
         [shutil.which("npm"), "run", "--silent", "check"], cwd=copy, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Whoever names where they were gets exactly what has changed since, or is told to begin again."""
+"""A tab that names its last revision gets exactly the changes since then, or is told to begin again."""
 
 import json
 
@@ -14,26 +14,26 @@ def put(journal, uid, revision):
     journal.put(uid, str(revision), json.dumps([uid, revision]).encode())
 
 
-def catch_up(journal, items, after, limit=1000):
-    """Apply changes as a tab does; gives where the tab is then."""
+def catch_up(journal, items, number, limit=1000):
+    """Apply changes as a tab does; return the number that the tab has then."""
     while True:
-        delta = journal.delta(after, limit)
+        delta = journal.delta(number, limit)
         items.update(dict(map(json.loads, delta.values)))
         for uid in delta.deleted:
             items.pop(uid, None)
-        after = delta.number
+        number = delta.number
         if not delta.has_more:
-            return after
+            return number
 
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "drop"]), st.sampled_from("abcdef")), max_size=30)
 
 
 @given(steps, steps, st.integers(1, 4))
-def test_a_tab_that_comes_back_at_any_time_has_what_the_journal_has(before, after, limit):
+def test_a_tab_that_comes_back_at_any_time_has_what_the_journal_has(missed_steps, later_steps, limit):
     journal, current, tab = Journal(1), {}, {}
     place, token = 0, ""
-    for part in (before, after):
+    for part in (missed_steps, later_steps):
         for revision, (step, uid) in enumerate(part, start=journal.number):
             if step == "put":
                 put(journal, uid, revision)

@@ -29,12 +29,33 @@ async def write_groups(stage, uid, groups):
     return [b"line %d" % count for count in range(number)]
 
 
+async def running_pod(stage):
+    """Create a pod that runs and has written one line."""
+    pod = await stage.pod("digits")
+    stage.node.write(uid_of(pod), b"one\n")
+    return pod
+
+
+async def tab_with_log(stage, message=LOG, **fields):
+    """Open a tab that has asked for a log."""
+    page = await stage.page()
+    await page.tell(**message, **fields)
+    return page
+
+
+async def followed_log(stage):
+    """Create a running pod and open a tab that follows its log and has its first line; return both."""
+    pod = await running_pod(stage)
+    page = await tab_with_log(stage, follow=True)
+    await page.until(lambda: b"one" in page.logs.get(9, b""))
+    return pod, page
+
+
 def test_a_log_is_read_to_its_end_with_stamps():
     async def scene(stage):
         pod = await stage.pod("digits", state=ENDED)
         stage.node.write(uid_of(pod), b"one\ntwo\n", stamp=b"2030-01-01T00:00:00.000000001Z")
-        page = await stage.page()
-        await page.tell(**LOG)
+        page = await tab_with_log(stage)
         end = await page.hear("end", 9)
 
         assert page.logs[9] == b"2030-01-01T00:00:00.000000001Z one\n2030-01-01T00:00:00.000000001Z two\n"
@@ -47,8 +68,7 @@ def test_the_last_lines_are_enough():
     async def scene(stage):
         pod = await stage.pod("digits", state=ENDED)
         await write_groups(stage, uid_of(pod), [5, 5])
-        page = await stage.page()
-        await page.tell(**LOG, tail=3)
+        page = await tab_with_log(stage, tail=3)
         await page.hear("end", 9)
 
         assert texts(page.logs[9]) == [b"line 7", b"line 8", b"line 9"]
@@ -58,11 +78,7 @@ def test_the_last_lines_are_enough():
 
 def test_a_followed_log_goes_on_until_its_container_ends():
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
-        await page.until(lambda: b"one" in page.logs.get(9, b""))
+        pod, page = await followed_log(stage)
         await asyncio.sleep(100)
         stage.node.write(uid_of(pod), b"two\n")
         await page.until(lambda: b"two" in page.logs[9])
@@ -79,8 +95,7 @@ def test_a_followed_log_goes_on_until_its_container_ends():
 def test_a_log_is_waited_for_until_its_container_starts():
     async def scene(stage):
         pod = await stage.pod("digits", state={"waiting": {"reason": "ContainerCreating"}})
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
+        page = await tab_with_log(stage, follow=True)
         await asyncio.sleep(30)
         assert page.messages("error") == []
         stage.node.write(uid_of(pod), b"one\n")
@@ -92,8 +107,7 @@ def test_a_log_is_waited_for_until_its_container_starts():
 def test_a_log_that_is_not_followed_is_not_waited_for():
     async def scene(stage):
         await stage.pod("digits", state={"waiting": {"reason": "ContainerCreating"}})
-        page = await stage.page()
-        await page.tell(**LOG)
+        page = await tab_with_log(stage)
 
         assert (await page.hear("error", 9))["error"]["code"] == 400
 
@@ -103,10 +117,8 @@ def test_a_log_that_is_not_followed_is_not_waited_for():
 @pytest.mark.parametrize("message", [{**LOG, "pod": "nothing"}, {**LOG, "uid": "another"}], ids=["name", "uid"])
 def test_a_log_that_is_nowhere_is_not_found(message):
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**message, follow=True)
+        await running_pod(stage)
+        page = await tab_with_log(stage, message, follow=True)
 
         assert (await page.hear("error", 9))["error"]["code"] == 404
 
@@ -136,19 +148,16 @@ def test_a_tab_that_was_cut_off_goes_on_after_its_last_line(seed):
         dice = random.Random(seed)
         pod = await stage.pod("digits", state=ENDED)
         expected = await write_groups(stage, uid_of(pod), [dice.randint(1, 8) for _ in range(8)])
-        page = await stage.page()
-        await page.tell(**LOG)
+        page = await tab_with_log(stage)
         await page.hear("end", 9)
         lines = page.logs[9].splitlines(keepends=True)
         had = lines[: dice.randint(1, len(lines))]
         stamp = had[-1].split()[0]
         count = sum(line.startswith(stamp) for line in had)
 
-        again = await stage.page()
-        await again.tell(**LOG, after=stamp.decode(), afterLines=count)
+        again = await tab_with_log(stage, after=stamp.decode(), afterLines=count)
         await again.hear("end", 9)
-        inclusive = await stage.page()
-        await inclusive.tell(**LOG, after=stamp.decode(), tail=1)
+        inclusive = await tab_with_log(stage, after=stamp.decode(), tail=1)
         await inclusive.hear("end", 9)
 
         assert texts(b"".join(had) + again.logs.get(9, b"")) == expected
@@ -159,11 +168,7 @@ def test_a_tab_that_was_cut_off_goes_on_after_its_last_line(seed):
 
 def test_a_cluster_that_was_away_loses_no_line_and_the_tab_is_told():
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
-        await page.until(lambda: b"one" in page.logs.get(9, b""))
+        pod, page = await followed_log(stage)
         stage.links["ada"].cut()
         await page.hear("stale", 9)
         stage.node.write(uid_of(pod), b"two\n")
@@ -179,11 +184,7 @@ def test_a_cluster_that_was_away_loses_no_line_and_the_tab_is_told():
 
 def test_a_container_that_was_restarted_meanwhile_ends_its_log():
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
-        await page.until(lambda: b"one" in page.logs.get(9, b""))
+        pod, page = await followed_log(stage)
         stage.links["ada"].cut()
         stage.node.write(uid_of(pod), b"two\n")
         stage.node.end(uid_of(pod))
@@ -204,8 +205,7 @@ def test_the_log_before_a_restart_is_read():
         stage.node.write(uid_of(pod), b"old\n")
         stage.node.write(uid_of(pod), b"new\n", restarts=1)
         await stage.set_container(pod, restarts=1, last_state=ENDED)
-        page = await stage.page()
-        await page.tell(**LOG, previous=True)
+        page = await tab_with_log(stage, previous=True)
 
         assert (await page.hear("end", 9))["exitCode"] == 3
         assert texts(page.logs[9]) == [b"old"]
@@ -213,7 +213,14 @@ def test_the_log_before_a_restart_is_read():
     play(scene)
 
 
+async def delete_pod(stage, pod):
+    """End the container of a pod and delete the pod."""
+    stage.node.end(uid_of(pod))
+    await stage.cluster.delete(PODS, ("default", "digits"), {"gracePeriodSeconds": 0})
+
+
 def archive(stage, pod):
+    """Have the node keep the log of a pod that is deleted."""
     tries = [{"container": "main", "restarts": 0, "exitCode": 9}]
     stage.node.archived[uid_of(pod)] = ("default", "digits", tries)
 
@@ -222,11 +229,9 @@ def test_the_log_of_a_pod_that_is_gone_comes_from_the_archive():
     async def scene(stage):
         pod = await stage.pod("digits")
         expected = await write_groups(stage, uid_of(pod), [3, 3])
-        stage.node.end(uid_of(pod))
-        await stage.cluster.delete(PODS, ("default", "digits"), {"gracePeriodSeconds": 0})
+        await delete_pod(stage, pod)
         archive(stage, pod)
-        page = await stage.page()
-        await page.tell(**LOG, uid=uid_of(pod), follow=True)
+        page = await tab_with_log(stage, uid=uid_of(pod), follow=True)
 
         assert (await page.hear("end", 9))["exitCode"] == 9
         assert texts(page.logs[9]) == expected
@@ -236,15 +241,10 @@ def test_the_log_of_a_pod_that_is_gone_comes_from_the_archive():
 
 def test_a_pod_that_goes_while_its_log_is_read_loses_no_line():
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
-        await page.until(lambda: b"one" in page.logs.get(9, b""))
+        pod, page = await followed_log(stage)
         stage.links["ada"].cut()
         stage.node.write(uid_of(pod), b"two\n")
-        stage.node.end(uid_of(pod))
-        await stage.cluster.delete(PODS, ("default", "digits"), {"gracePeriodSeconds": 0})
+        await delete_pod(stage, pod)
         await asyncio.sleep(3)
         stage.links["ada"].mend()
         await asyncio.sleep(1)
@@ -258,13 +258,8 @@ def test_a_pod_that_goes_while_its_log_is_read_loses_no_line():
 
 def test_a_pod_that_goes_without_an_archive_ends_its_log():
     async def scene(stage):
-        pod = await stage.pod("digits")
-        stage.node.write(uid_of(pod), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
-        await page.until(lambda: b"one" in page.logs.get(9, b""))
-        stage.node.end(uid_of(pod))
-        await stage.cluster.delete(PODS, ("default", "digits"), {"gracePeriodSeconds": 0})
+        pod, page = await followed_log(stage)
+        await delete_pod(stage, pod)
 
         assert "exitCode" not in await page.hear("end", 9)
 
@@ -276,15 +271,14 @@ def test_no_more_than_a_mebibyte_is_under_way_until_the_tab_gives_credit():
         pod = await stage.pod("digits", state=ENDED)
         for number in range(60):
             stage.node.write(uid_of(pod), b"%d %s\n" % (number, b"x" * 60_000))
-        page = await stage.page()
-        await page.tell(**LOG)
+        page = await tab_with_log(stage)
         await asyncio.sleep(60)
         assert 0.8 * WINDOW_BYTES < len(page.logs[9]) <= WINDOW_BYTES
         assert page.is_open
 
-        before = len(page.logs[9])
+        received = len(page.logs[9])
         await page.tell(id=9, type="credit", bytes=200_000)
-        await page.until(lambda: len(page.logs[9]) > before)
+        await page.until(lambda: len(page.logs[9]) > received)
         await asyncio.sleep(10)
         assert len(page.logs[9]) <= WINDOW_BYTES + 200_000
 
@@ -303,8 +297,7 @@ def test_a_log_without_credit_does_not_hold_up_another():
             stage.node.write(uid_of(pod), b"x" * 60_000 + b"\n")
         other = await stage.pod("other", state=ENDED)
         stage.node.write(uid_of(other), b"one\n")
-        page = await stage.page()
-        await page.tell(**LOG)
+        page = await tab_with_log(stage)
         await page.until(lambda: len(page.logs.get(9, b"")) > WINDOW_BYTES / 2)
         await page.tell(**{**LOG, "id": 10, "pod": "other"})
         await page.hear("end", 10)
@@ -316,8 +309,7 @@ def test_a_progress_bar_is_shown_before_its_line_ends():
     async def scene(stage):
         pod = await stage.pod("digits")
         stage.node.write(uid_of(pod), b"one\n10%\r")
-        page = await stage.page()
-        await page.tell(**LOG, follow=True)
+        page = await tab_with_log(stage, follow=True)
         await page.until(lambda: page.logs.get(9, b"").endswith(b"10%\r"))
         stage.node.write(uid_of(pod), b"20%\r")
         await page.until(lambda: page.logs[9].endswith(b"10%\r20%\r"))

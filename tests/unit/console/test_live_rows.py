@@ -15,6 +15,21 @@ def phases(page):
     return {row[2]: row[4] for row in page.items[7].values()}
 
 
+async def come_back(stage, page):
+    """Open a tab that resumes from the revision of one that was closed."""
+    again = await stage.page()
+    again.items[7] = dict(page.items[7])
+    await again.subscribe(SUBSCRIBE, since=page.revisions[7])
+    return again
+
+
+async def change_phase(stage, *, times, seconds):
+    """Change the phase of a job several times, at intervals of some seconds."""
+    for number in range(times):
+        await stage.set_phase("digits", ("Running", "Paused")[number % 2])
+        await asyncio.sleep(seconds)
+
+
 def test_a_tab_gets_the_jobs_of_all_kinds_and_then_what_changes():
     async def scene(stage):
         await stage.job("digits")
@@ -22,15 +37,13 @@ def test_a_tab_gets_the_jobs_of_all_kinds_and_then_what_changes():
         manifest = generic(name="other")
         manifest["metadata"] = {"name": "other", "namespace": "default"}
         await stage.cluster.create(GENERIC, manifest)
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
         assert page.names(7) == ["digits", "other"]
 
-        before = stage.world.clock.monotonic()
+        changed_at = stage.world.clock.monotonic()
         await stage.set_phase("digits", "Running")
         await page.until(lambda: phases(page)["digits"] == "Running")
-        assert stage.world.clock.monotonic() - before <= 0.2
+        assert stage.world.clock.monotonic() - changed_at <= 0.2
 
         await stage.cluster.delete(JOBS, ("default", "digits"))
         await page.until(lambda: page.names(7) == ["other"])
@@ -54,17 +67,12 @@ def test_a_tab_that_comes_back_gets_only_what_has_changed():
     async def scene(stage):
         for number in range(20):
             await stage.job(f"job-{number}")
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
         await page.leave()
         await stage.set_phase("job-3", "Running")
         await stage.cluster.delete(JOBS, ("default", "job-4"))
 
-        again = await stage.page()
-        again.items[7] = dict(page.items[7])
-        await again.tell(**SUBSCRIBE, since=page.revisions[7])
-        await again.until(lambda: 7 in again.revisions)
+        again = await come_back(stage, page)
 
         assert again.messages("reset") == []
         assert sum(len(message["rows"]) for message in again.messages("rows")) == 1
@@ -81,8 +89,7 @@ def test_a_tab_that_names_a_revision_of_another_console_begins_again(since):
         await stage.job("digits")
         page = await stage.page()
         page.items[7] = {"gone": ["gone", "default", "gone"]} if since else {}
-        await page.tell(**SUBSCRIBE, since=since)
-        await page.until(lambda: 7 in page.revisions)
+        await page.subscribe(SUBSCRIBE, since=since)
 
         assert page.names(7) == ["digits"]
         assert len(page.messages("reset", 7)) == bool(since)
@@ -94,17 +101,12 @@ def test_a_console_that_was_restarted_has_its_tabs_begin_again():
     async def scene(stage):
         await stage.job("digits")
         await stage.job("gone")
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
         await page.leave()
         await stage.cluster.delete(JOBS, ("default", "gone"))
         stage.start_console()
 
-        again = await stage.page()
-        again.items[7] = dict(page.items[7])
-        await again.tell(**SUBSCRIBE, since=page.revisions[7])
-        await again.until(lambda: 7 in again.revisions)
+        again = await come_back(stage, page)
 
         assert again.names(7) == ["digits"]
 
@@ -118,9 +120,7 @@ def test_a_cluster_that_was_away_loses_nothing(history):
     async def scene(stage):
         for name in ("stays", "changes", "goes"):
             await stage.job(name)
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
         stage.links["ada"].cut()
         stale = await page.hear("stale", 7)
         assert stale["since"] >= "20"
@@ -146,8 +146,7 @@ def test_tabs_of_one_person_share_a_watch_and_those_of_another_do_not():
         await stage.job("digits")
         pages = [await stage.page("ada"), await stage.page("ada"), await stage.page("bob")]
         for page in pages:
-            await page.tell(**SUBSCRIBE)
-            await page.until(lambda page=page: 7 in page.revisions)
+            await page.subscribe(SUBSCRIBE)
         kinds = len([target for target in stage.links["ada"].requests if "limit=" in target])
 
         assert len(stage.links["ada"].watched) == len(stage.links["bob"].watched) == kinds
@@ -158,9 +157,7 @@ def test_tabs_of_one_person_share_a_watch_and_those_of_another_do_not():
 
 def test_a_feed_outlives_its_last_tab_by_a_minute():
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
         await page.leave()
 
         await asyncio.sleep(59)
@@ -174,19 +171,15 @@ def test_a_feed_outlives_its_last_tab_by_a_minute():
 def test_changes_are_gathered_while_a_tab_does_not_read():
     async def scene(stage):
         await stage.job("digits")
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
-        before = len(page.messages("rows", 7))
+        page = await stage.subscribed(SUBSCRIBE)
+        received = len(page.messages("rows", 7))
         page.reads.clear()
-        for number in range(100):
-            await stage.set_phase("digits", ("Running", "Paused")[number % 2])
-            await asyncio.sleep(0.05)
+        await change_phase(stage, times=100, seconds=0.05)
         page.reads.set()
         await stage.set_phase("digits", "Succeeded")
         await page.until(lambda: phases(page)["digits"] == "Succeeded")
 
-        assert len(page.messages("rows", 7)) - before <= 4
+        assert len(page.messages("rows", 7)) - received <= 4
 
     play(scene)
 
@@ -194,17 +187,13 @@ def test_changes_are_gathered_while_a_tab_does_not_read():
 def test_quick_changes_are_gathered_for_a_tenth_of_a_second():
     async def scene(stage):
         await stage.job("digits")
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
-        before = len(page.messages("rows", 7))
-        for number in range(100):
-            await stage.set_phase("digits", ("Running", "Paused")[number % 2])
-            await asyncio.sleep(0.01)
+        page = await stage.subscribed(SUBSCRIBE)
+        received = len(page.messages("rows", 7))
+        await change_phase(stage, times=100, seconds=0.01)
         await stage.set_phase("digits", "Succeeded")
         await page.until(lambda: phases(page)["digits"] == "Succeeded")
 
-        assert len(page.messages("rows", 7)) - before <= 13
+        assert len(page.messages("rows", 7)) - received <= 13
 
     play(scene)
 
@@ -213,9 +202,7 @@ def test_a_long_list_comes_compressed_and_in_parts():
     async def scene(stage):
         for number in range(1200):
             await stage.job(f"job-{number}")
-        page = await stage.page()
-        await page.tell(**SUBSCRIBE)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(SUBSCRIBE)
 
         assert len(page.names(7)) == 1200
         assert [message["more"] for message in page.messages("rows", 7)][-1] is False

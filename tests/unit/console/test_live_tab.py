@@ -1,4 +1,4 @@
-"""A tab gets what it asks for within its limits; what cannot be read changes nothing."""
+"""A tab gets the subscriptions that it asks for, within limits; malformed messages change nothing."""
 
 import asyncio
 import json
@@ -63,9 +63,7 @@ MALFORMED = [
 @pytest.mark.parametrize("text", MALFORMED, ids=range(len(MALFORMED)))
 def test_what_cannot_be_read_is_an_error_and_changes_nothing(text):
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(ROWS)
         requests = len(stage.links["ada"].requests)
         await page.sent.put({"type": "websocket.receive", "text": text})
 
@@ -95,8 +93,7 @@ def test_what_a_tab_has_left_already_is_no_error():
         page = await stage.page()
         await page.tell(id=3, type="unsubscribe")
         await page.tell(id=3, type="credit", bytes=5)
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        await page.subscribe(ROWS)
 
         assert page.messages("error") == []
 
@@ -124,8 +121,7 @@ def test_a_tab_has_64_subscriptions_at_most():
         assert (error["id"], error["error"]["reason"]) == (64, "TooManyRequests")
 
         await page.tell(id=5, type="unsubscribe")
-        await page.tell(**{**ROWS, "id": 64})
-        await page.until(lambda: 64 in page.revisions)
+        await page.subscribe({**ROWS, "id": 64})
 
     play(scene)
 
@@ -149,35 +145,26 @@ def test_what_all_tabs_of_a_person_follow_is_limited(monkeypatch):
     monkeypatch.setattr(watch_cache, "MAX_STREAMS", 12)
 
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(ROWS)
         for number, plural in enumerate(("pods", "services")):
-            await page.tell(id=number, type="objects", path=f"/api/v1/namespaces/default/{plural}")
-            await page.until(lambda number=number: number in page.revisions)
+            await page.subscribe({"id": number, "type": "objects", "path": f"/api/v1/namespaces/default/{plural}"})
         await page.tell(id=2, type="objects", path="/api/v1/namespaces/default/secrets")
         assert (await page.hear("error", 2))["error"]["code"] == 429
 
-        other = await stage.page("bob")
-        await other.tell(**ROWS)
-        await other.until(lambda: 7 in other.revisions)
+        await stage.subscribed(ROWS, "bob")
 
         await page.tell(id=0, type="unsubscribe")
         await asyncio.sleep(1)
-        await page.tell(id=3, type="objects", path="/api/v1/namespaces/default/secrets")
-        await page.until(lambda: 3 in page.revisions)
+        await page.subscribe({"id": 3, "type": "objects", "path": "/api/v1/namespaces/default/secrets"})
 
     play(scene)
 
 
 def test_after_a_subscription_is_left_nothing_of_it_comes():
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(ROWS)
         await page.tell(id=7, type="unsubscribe")
-        await page.tell(**{**ROWS, "id": 8})
-        await page.until(lambda: 8 in page.revisions)
+        await page.subscribe({**ROWS, "id": 8})
         await stage.job("digits")
         await page.until(lambda: page.names(8) == ["digits"])
 
@@ -188,15 +175,13 @@ def test_after_a_subscription_is_left_nothing_of_it_comes():
 
 def test_a_tab_that_takes_nothing_for_30_seconds_is_cut_off():
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(ROWS)
         page.reads.clear()
         await stage.job("digits")
-        before = stage.world.clock.monotonic()
+        stalled_at = stage.world.clock.monotonic()
         await page.until(lambda: not page.is_open)
 
-        assert 29 <= stage.world.clock.monotonic() - before <= 40
+        assert 29 <= stage.world.clock.monotonic() - stalled_at <= 40
         assert page.is_aborted
 
     play(scene)
@@ -204,9 +189,7 @@ def test_a_tab_that_takes_nothing_for_30_seconds_is_cut_off():
 
 def test_a_tab_that_is_slow_but_takes_something_stays():
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(**ROWS)
-        await page.until(lambda: 7 in page.revisions)
+        page = await stage.subscribed(ROWS)
         for number in range(10):
             page.reads.clear()
             await stage.job(f"job-{number}")
@@ -277,9 +260,7 @@ def test_what_waits_for_its_turn_when_a_tab_is_hidden_is_not_lost():
 
 def test_a_tab_that_is_hidden_for_a_moment_misses_nothing():
     async def scene(stage):
-        page = await stage.page()
-        await page.tell(id=8, type="objects", path=PODS_PATH)
-        await page.until(lambda: 8 in page.revisions)
+        page = await stage.subscribed({"id": 8, "type": "objects", "path": PODS_PATH})
         await page.tell(type="hide")
         await asyncio.sleep(30)
         await page.tell(type="show")

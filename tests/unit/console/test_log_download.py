@@ -1,4 +1,4 @@
-"""A log is downloaded whole or in part, as a file; what is wrong with a request is said before anything is sent."""
+"""A log is downloaded as a file, whole or in part; errors in a request are answered before anything is sent."""
 
 import asyncio
 import json

@@ -353,12 +353,12 @@ async def test_neither_tokens_nor_codes_are_logged(site, caplog):
 
 
 def test_another_person_never_uses_the_consoles_certificate():
-    own = Access(server="https://127.0.0.1", token="a", client_certificate=b"c", client_key=b"k")
+    console_access = Access(server="https://127.0.0.1", token="a", client_certificate=b"c", client_key=b"k")
 
-    other = access_with(own, "b")
+    other = access_with(console_access, "b")
 
     assert (other.token, other.client_certificate, other.client_key) == ("b", b"", b"")
-    assert access_with(own, "") is own
+    assert access_with(console_access, "") is console_access
 
 
 def test_the_key_is_made_once_and_is_the_owners_only(tmp_path):

@@ -284,7 +284,7 @@ def test_a_flood_of_faults_is_counted_not_listed():
     result = check(JOB + fields)
 
     assert len(result.findings) == MAX_FAULTS
-    assert result.more == 300 - MAX_FAULTS
+    assert result.unlisted == 300 - MAX_FAULTS
 
 
 def test_columns_count_as_browsers_do():

@@ -239,11 +239,11 @@ async def test_the_kubeconfigs_authority_is_asked_for_the_servers_certificate(
 async def test_a_server_that_the_kubeconfig_does_not_vouch_for_gets_no_credential(
     tmp_path, cluster, identities, server_files, fault
 ):
-    wrong = {
+    access = {
         "other authority": {"ca": make_identities().authority, "tls_server_name": "api.test"},
         "other name": {"ca": identities.authority, "tls_server_name": "other.test"},
     }[fault]
-    async with console_site(tmp_path, cluster, tls=server_files, access=wrong) as site:
+    async with console_site(tmp_path, cluster, tls=server_files, access=access) as site:
         assert (await site.as_page("GET", "/k8s/version")).code in (500, 503)
         with pytest.raises(InvalidStatus):
             await open_and_close(site)

@@ -118,7 +118,7 @@ def test_amounts_of_a_kind_are_those_of_its_gang(manifest):
         total.limits["memory"],
         total.limits["nvidia.com/gpu"],
     )
-    assert sum(wanted for _, wanted in row["replicas"].values()) == len(gang.members)
+    assert sum(count for _, count in row["replicas"].values()) == len(gang.members)
 
 
 def test_a_job_of_beam_has_its_amounts():

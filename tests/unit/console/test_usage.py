@@ -108,9 +108,9 @@ async def test_prometheus_is_asked_if_there_is_one(site, cluster):
     assert answer["source"] == "prometheus"
     (entry,) = answer["items"]
     assert (entry["times"], entry["values"]["cpu"]["mean"]) == ([100, 130], [0.5, 1.0])
-    asked = [path for path in cluster.asked if "query_range" in path]
-    assert len(asked) == 8
-    assert "pod%3D~%22demo-0%22" in asked[0]
+    queries = [path for path in cluster.asked if "query_range" in path]
+    assert len(queries) == 8
+    assert "pod%3D~%22demo-0%22" in queries[0]
 
 
 WRONG = {

@@ -168,9 +168,9 @@ def test_who_stops_lets_go_of_the_lease_and_the_next_begins_at_once():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("turns", range(8))
 def test_who_is_stopped_while_a_renewal_is_noticed_ends(seed, turns):
-    async def act(made: World) -> None:
-        first, renewed = made.start("a"), asyncio.Event()
-        await made.leads("a")
+    async def act(world: World) -> None:
+        first, renewed = world.start("a"), asyncio.Event()
+        await world.leads("a")
         first.wire.around = lambda moment, _number: renewed.set() if moment == "after" else None
         await renewed.wait()
         for _ in range(turns):

@@ -149,7 +149,7 @@ def test_a_missing_claim_is_named(claims, hint):
 
 def test_a_server_accepts_a_missing_claim_with_a_warning():
     job = pytorch(replica(template=template(volumes=[DATA])))
-    (resource,) = [each for each in registry.resources() if each.kind == job["kind"]]
+    (resource,) = [candidate for candidate in registry.resources() if candidate.kind == job["kind"]]
 
     assert resource.check(job, lambda _plural, _namespace: ()) == ()
     (warning,) = resource.warn(job, lambda _plural, _namespace: ())

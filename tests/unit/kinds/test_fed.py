@@ -414,7 +414,7 @@ def our_containers(job):
     member = gang_of(job, commit=COMMIT).members[0]
     auxiliary = (gang_of(job).resolve, member.keeping.flush)
     steps = {name: step for name, step in inits(job, commit=COMMIT).items() if name.startswith("paceline-")}
-    return {**steps, **{each["name"]: each for pod in auxiliary for each in pod["spec"]["containers"]}}
+    return {**steps, **{container["name"]: container for pod in auxiliary for container in pod["spec"]["containers"]}}
 
 
 def test_our_containers_pass_the_policy_restricted_if_the_authors_do():
@@ -428,14 +428,14 @@ def test_our_containers_pass_the_policy_restricted_if_the_authors_do():
 
 
 @pytest.mark.parametrize(
-    ("given", "limits", "requests"),
+    ("main_resources", "limits", "requests"),
     [
         ({}, LIMITS, REQUESTS),
         ({"limits": {"cpu": "10m", "memory": "8Gi"}}, {"cpu": "10m", "memory": "8Gi"}, {**REQUESTS, "cpu": "10m"}),
     ],
 )
-def test_our_containers_have_requests_and_limits_so_that_a_quota_accepts_them(given, limits, requests):
-    pod = template(resources={**given, "requests": {}})
+def test_our_containers_have_requests_and_limits_so_that_a_quota_accepts_them(main_resources, limits, requests):
+    pod = template(resources={**main_resources, "requests": {}})
     ours = our_containers(generic(replica(template=pod), **git(), output={"bucket": BUCKET}))
     beside = ours.pop("paceline-output")["resources"]
 

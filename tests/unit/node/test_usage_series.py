@@ -70,10 +70,10 @@ def test_the_file_does_not_grow_and_old_samples_become_minutes_and_quarters(ring
     assert (len(raw), set(cpu_of(raw))) == (360, {1.0})
     yesterday = ring.points(end - 24 * 3600, end - 20 * 3600, step=60)
     assert len(yesterday) == 240
-    whole = ring.points(START, end, step=900)
-    assert cpu_of(whole)[:4] == [3.0] * 4
+    quarters = ring.points(START, end, step=900)
+    assert cpu_of(quarters)[:4] == [3.0] * 4
     # What is not merged yet comes from the finer rings.
-    assert len(whole) == 199 + 14 + 12
+    assert len(quarters) == 199 + 14 + 12
 
 
 def test_a_long_span_is_whole_whatever_the_step_is(ring):
@@ -197,11 +197,11 @@ class Place:
     def measure(self, shims):
         traffic = IOCounters(name="eth0", received=int(self.seconds) * 10, sent=int(self.seconds) * 20)
         disk = IOCounters(received=int(self.seconds) * 30, sent=int(self.seconds) * 40)
-        own = Usage(
+        container = Usage(
             cpu_seconds=self.seconds * 2, memory_bytes=3 * MIB, age_seconds=self.seconds, disk=disk, network=traffic
         )
         node = Usage(cpu_seconds=self.seconds * 3, memory_bytes=9 * MIB, age_seconds=self.seconds)
-        return Measurement(containers=dict.fromkeys(shims, own), node=node)
+        return Measurement(containers=dict.fromkeys(shims, container), node=node)
 
     def measure_as(self, usage):
         """Measure what a function returns for the container."""
@@ -261,7 +261,7 @@ async def test_a_container_is_told_with_its_requests_and_limits_and_the_pod_with
 @pytest.mark.parametrize("apart", [5.1, 6.7])
 @pytest.mark.parametrize("points", [720, 7])
 async def test_the_sum_of_a_series_is_what_was_used_however_far_apart_samples_are(place, apart, points):
-    """T-10: bursts, of which one is between two samples only, and a container that begins between two samples."""
+    """T-10: bursts, one of them entirely between two samples, and a container that begins between two samples."""
     place.sim.clock.advance(1.7)
     place.seconds, used = 1.7, {"cpu": 0.0, "diskWrite": 0.0}
     usage = Usage(cpu_seconds=0.0, memory_bytes=MIB, age_seconds=1.7)
@@ -282,7 +282,7 @@ async def test_the_sum_of_a_series_is_what_was_used_however_far_apart_samples_ar
         rates = main["values"][field]["mean"]
         total = sum(rate * seconds for rate, seconds in zip(rates, main["seconds"], strict=True))
         assert total == pytest.approx(amount, rel=0.001)
-    steps = {after - before for before, after in pairwise(main["times"])}
+    steps = {end - start for start, end in pairwise(main["times"])}
     assert len(steps) == 1
     assert set(main["values"]["memory"]["mean"]) == {MIB}
 

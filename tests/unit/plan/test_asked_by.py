@@ -58,18 +58,18 @@ def test_a_resumed_job_says_who_resumed_it(name, message):
 
 def test_a_suspension_and_its_end_say_who_asked():
     world = seen("Running", "Running", is_suspended=True, **RUNNING)
-    held = decide(by(world), NOW)
-    free = decide(by(then(world, held, is_suspended=False)), after(60))
+    suspended = decide(by(world), NOW)
+    free = decide(by(then(world, suspended, is_suspended=False)), after(60))
 
-    assert messages(held)["Suspended"] == "the job is suspended by ada; set spec.suspend to false to let it run"
+    assert messages(suspended)["Suspended"] == "the job is suspended by ada; set spec.suspend to false to let it run"
     assert messages(free)["Resuming"] == "the job is no longer suspended; resumed by ada"
 
 
 def test_a_restart_says_who_requested_it_and_a_failure_names_nobody():
-    asked = decide(by(seen("Running", "Running", restart_request="now", **RUNNING)), NOW)
+    requested = decide(by(seen("Running", "Running", restart_request="now", **RUNNING)), NOW)
     failed = decide(by(seen("Running", "Failed", **RUNNING)), NOW)
 
-    assert messages(asked)["Restarting"] == "a restart was requested by ada; next attempt of all replicas"
+    assert messages(requested)["Restarting"] == "a restart was requested by ada; next attempt of all replicas"
     assert "ada" not in messages(failed)["Restarting"]
 
 
@@ -84,10 +84,10 @@ def test_a_new_size_and_a_new_job_say_who_asked():
 
 def test_a_service_says_who_suspended_and_resumed_it():
     view = test_services.seen(*test_services.RUNNING, window=test_services.SUSPENDED, asked_by="ada")
-    held = decide_service(view, NOW)
-    free = decide_service(test_services.seen(status=held.status, asked_by="bob"), test_services.after(1))
+    suspended = decide_service(view, NOW)
+    free = decide_service(test_services.seen(status=suspended.status, asked_by="bob"), test_services.after(1))
 
-    assert messages(held)["Suspended"].startswith("suspended by ada: spec.suspend is true")
+    assert messages(suspended)["Suspended"].startswith("suspended by ada: spec.suspend is true")
     assert messages(free)["Resumed"] == "resumed by bob; its pod is created again"
 
 
@@ -111,7 +111,7 @@ def test_an_application_says_who_changed_and_stopped_it():
 def test_a_revision_and_its_job_keep_the_name_of_whoever_asked():
     owner = Owner(reference={"kind": "TrainingApp", "name": "mnist"}, namespace="default", stem="mnist", asked_by="ada")
     spec = {"revision": 2, "job": {"kind": "GenericJob", "name": "mnist-2", "spec": {}}}
-    made = (record_manifest(owner, "v1", spec), owned_job(owner, "v1", spec))
+    manifests = (record_manifest(owner, "v1", spec), owned_job(owner, "v1", spec))
 
-    assert [obj["metadata"]["annotations"] for obj in made] == [{well_known_labels.ASKED_BY: "ada"}] * 2
+    assert [obj["metadata"]["annotations"] for obj in manifests] == [{well_known_labels.ASKED_BY: "ada"}] * 2
     assert "annotations" not in record_manifest(replace(owner, asked_by=""), "v1", spec)["metadata"]

@@ -38,7 +38,7 @@ def disrupted(*members, reason="EvictionByEvictionAPI", of=None, **status):
     world = seen(*members, of=of, **{**RUNNING, **status})
     mark = disruption_of(marked(reason))
     return replace(
-        world, pods=tuple(replace(each, disruption=mark if each.place.index == 1 else None) for each in world.pods)
+        world, pods=tuple(replace(pod, disruption=mark if pod.place.index == 1 else None) for pod in world.pods)
     )
 
 
@@ -96,10 +96,8 @@ def on_dead_node(*members, node=NOT_READY, of=None, ends_at=NOW, **aside):
     """Members of which the second was deleted and is on node n2, which is as given."""
     world = seen(*members, of=of, **{**RUNNING, **aside.pop("status", {})})
     pods = tuple(
-        replace(each, node="n2", is_deleting=True, ends_at=ends_at)
-        if each.place.index == 1
-        else replace(each, node="n1")
-        for each in world.pods
+        replace(pod, node="n2", is_deleting=True, ends_at=ends_at) if pod.place.index == 1 else replace(pod, node="n1")
+        for pod in world.pods
     )
     return replace(world, pods=pods, nodes={"n2": node} if node else {}, **aside)
 
@@ -121,7 +119,7 @@ def test_a_pod_that_does_not_end_on_a_dead_node_is_given_up_and_not_charged():
 def test_the_next_attempt_of_a_lost_replica_begins_only_when_its_pod_is_gone():
     world = on_dead_node("Running", "Running")
     plan = decide(world, LOST)
-    pods = tuple(each for each in world.pods if each.place.index == 1)
+    pods = tuple(pod for pod in world.pods if pod.place.index == 1)
     still_there = decide(replace(world, status=plan.status, pods=pods), LOST)
     gone = decide(replace(world, status=plan.status, pods=()), LOST)
 
@@ -132,8 +130,8 @@ def test_the_next_attempt_of_a_lost_replica_begins_only_when_its_pod_is_gone():
 def test_a_pod_that_only_finalizers_keep_is_not_deleted_by_force_again_and_still_waited_for():
     world = on_dead_node("Running", "Running")
     plan = decide(world, LOST)
-    kept = tuple(replace(each, is_forced=True) for each in world.pods if each.place.index == 1)
-    again = decide(replace(world, status=plan.status, pods=kept), LOST)
+    forced = tuple(replace(pod, is_forced=True) for pod in world.pods if pod.place.index == 1)
+    again = decide(replace(world, status=plan.status, pods=forced), LOST)
 
     assert (again.force_delete, again.create) == ((), ())
 
@@ -148,10 +146,10 @@ STAYS = {
 }
 
 
-@pytest.mark.parametrize(("more", "now"), STAYS.values(), ids=STAYS)
-def test_a_pod_is_not_given_up(more, now):
-    nodes = {"nodes": more.pop("nodes")} if "nodes" in more else {}
-    plan = decide(replace(on_dead_node("Running", "Running", **more), **nodes), now)
+@pytest.mark.parametrize(("aside", "now"), STAYS.values(), ids=STAYS)
+def test_a_pod_is_not_given_up(aside, now):
+    nodes = {"nodes": aside.pop("nodes")} if "nodes" in aside else {}
+    plan = decide(replace(on_dead_node("Running", "Running", **aside), **nodes), now)
 
     assert plan.force_delete == ()
     assert numbers(plan.status) == {}
@@ -185,9 +183,7 @@ def test_a_restart_charged_for_peers_that_failed_before_the_node_was_known_to_be
     world = seen("Failed 1", "Running", restarts={"worker-1": 1}, **RUNNING)
     restarted = decide(world, NOW)
     assert restarted.status.backoff_count == 2
-    stuck = tuple(
-        replace(each, node="n2", is_deleting=True, ends_at=NOW) for each in world.pods if each.place.index == 1
-    )
+    stuck = tuple(replace(pod, node="n2", is_deleting=True, ends_at=NOW) for pod in world.pods if pod.place.index == 1)
     lost = replace(obeyed(world, restarted), pods=stuck, nodes={"n2": NOT_READY})
     refunded = decide(lost, LOST)
     again = decide(replace(lost, status=refunded.status), LOST)

@@ -118,7 +118,7 @@ def test_a_gang_that_grows_before_its_pods_exist_starts_with_one_attempt_number(
     job.turn(resize=2)
     job.settle(resize=3)
 
-    assert len({each.attempt for each in job.world.pods if each.name in job.running()}) == 1
+    assert len({pod.attempt for pod in job.world.pods if pod.name in job.running()}) == 1
     assert len(job.running()) == 3
 
 

@@ -46,9 +46,9 @@ def test_events_that_were_not_seen_for_long_go():
 def test_of_too_many_the_oldest_go():
     events = [seen(hours=hours) for hours in (3, 1, 2)]
 
-    kept, expired = sift(events, EventPolicy(events=2), NOW)
+    retained, expired = sift(events, EventPolicy(events=2), NOW)
 
-    assert kept == [seen(hours=2), seen(hours=1)]
+    assert retained == [seen(hours=2), seen(hours=1)]
     assert expired == [seen(hours=3)]
 
 

@@ -71,11 +71,15 @@ def test_of_many_events_the_last_fifty_are_kept_and_long_messages_are_cut():
         for n in range(60)
     ]
 
-    kept = last_events(reversed(events))
+    retained = last_events(reversed(events))
 
-    assert (len(kept), kept[0]["time"], kept[-1]["time"]) == (50, "2030-01-01T00:10:00Z", "2030-01-01T00:59:00Z")
-    assert len(kept[0]["message"]) == 300
-    assert "uid" not in kept[0]
+    assert (len(retained), retained[0]["time"], retained[-1]["time"]) == (
+        50,
+        "2030-01-01T00:10:00Z",
+        "2030-01-01T00:59:00Z",
+    )
+    assert len(retained[0]["message"]) == 300
+    assert "uid" not in retained[0]
 
 
 def test_the_leaders_log_is_that_of_its_first_container():

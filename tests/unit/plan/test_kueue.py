@@ -39,9 +39,9 @@ def workload(*conditions, queue="team", workers=2, active=True, **status):
     return {"metadata": {"generation": 3}, "spec": spec, "status": {"conditions": list(conditions), **status}}
 
 
-def view(of=None, *, phase=Phase.RUNNING, records=(), scope=GANG, **more):
+def view(of=None, *, phase=Phase.RUNNING, records=(), scope=GANG, **fields):
     status = JobStatus(phase=phase, replicas=tuple(records))
-    return WorkloadView(queue="team", gang=gang(2, scope=scope), status=status, workload=of, **more)
+    return WorkloadView(queue="team", gang=gang(2, scope=scope), status=status, workload=of, **fields)
 
 
 def conditions(status):
@@ -141,7 +141,7 @@ STEPS = {
         view(workload(condition("Finished"))),
         WorkloadPlan(deletes=True),
     ),
-    "is inactive while somebody holds the job": (view(workload(), is_on_hold=True), WorkloadPlan(is_active=False)),
+    "is inactive while the job is on hold": (view(workload(), is_on_hold=True), WorkloadPlan(is_active=False)),
     "is active again after that": (view(workload(active=False)), WorkloadPlan(is_active=True)),
     "keeps its quota while an evicted pod ends": (
         view(workload(RESERVED, ADMITTED, EVICTED), has_live_pods=True),

@@ -17,7 +17,7 @@ def crew(workers=3, *, metadata=None, **spec):
 
 
 KINDS = {
-    "of nobody": (crew(), None),
+    "of the default scheduler": (crew(), None),
     "of a scheduler that has none": (crew(schedulerName="my-scheduler"), None),
     "of Volcano": (crew(schedulerName="volcano"), VOLCANO),
     "of scheduler-plugins": (crew(schedulerName="scheduler-plugins-scheduler"), PLUGINS),

@@ -1,4 +1,4 @@
-"""Who waits for room has a place in the queue, and the queue is one small object."""
+"""A job that waits for resources has a position in the queue, and the queue is one small object."""
 
 import json
 
@@ -12,8 +12,8 @@ from tests.unit.plan.test_preempt import full, holder
 FULL = node(gpu=2, memory="8Gi", used=amounts(gpu=2))
 
 
-def gang(name, *pods, **more):
-    return ask(name, *pods, **{"family": f"uid-{name}", **more})
+def gang(name, *pods, **fields):
+    return ask(name, *pods, **{"family": f"uid-{name}", **fields})
 
 
 def names(placement):

@@ -30,7 +30,7 @@ def all_at(attempt, size=3):
 
 
 def marked(world, *going):
-    mark = Disruption(reason="PreemptionByScheduler", message="somebody more important")
+    mark = Disruption(reason="PreemptionByScheduler", message="preempted by a pod of higher priority")
     pods = (replace(pod, disruption=mark) for pod in world.pods if pod.place in going)
     return replace(world, pods=(*(each for each in world.pods if each.place not in going), *pods))
 

@@ -23,15 +23,15 @@ NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
 
 def job(phase="Running", *, annotations=None, deleting=False, **spec):
-    made = pytorch(name="digits", **spec)
-    made["metadata"] |= {"resourceVersion": "7", "annotations": annotations or {}}
+    manifest = pytorch(name="digits", **spec)
+    manifest["metadata"] |= {"resourceVersion": "7", "annotations": annotations or {}}
     if deleting:
-        made["metadata"]["deletionTimestamp"] = "2030-01-31T12:00:00Z"
-    return {**made, "status": {"phase": phase}}
+        manifest["metadata"]["deletionTimestamp"] = "2030-01-31T12:00:00Z"
+    return {**manifest, "status": {"phase": phase}}
 
 
-def paused(**more):
-    return job("Paused", runMode={"pause": {"enabled": True}}, **more)
+def paused(**spec):
+    return job("Paused", runMode={"pause": {"enabled": True}}, **spec)
 
 
 def service(phase="Running", *, suspend=False, **status):
@@ -59,8 +59,8 @@ def plan(action, obj, **choices):
 
 
 def refusal(action, obj, **choices):
-    found = plan(action, obj, **choices).refusal
-    return found and found.code
+    reason = plan(action, obj, **choices).refusal
+    return reason and reason.code
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_a_resumed_job_is_not_paused_whatever_its_shape():
 
 
 def test_a_restart_is_asked_for_once_per_state_and_ends_a_pause():
-    running, held = plan("restart", job()).body, plan("restart", paused()).body
+    running, resumed = plan("restart", job()).body, plan("restart", paused()).body
 
     assert running == {"metadata": {"annotations": {"paceline.dev/restart": "after-7"}}}
-    assert held["spec"] == {"runMode": {"pause": {"enabled": False}}}
+    assert resumed["spec"] == {"runMode": {"pause": {"enabled": False}}}
 
 
 def test_a_copy_has_the_next_free_name_unless_one_is_chosen():
@@ -154,22 +154,22 @@ def test_a_copy_has_the_next_free_name_unless_one_is_chosen():
 
 
 def test_a_debug_copy_starts_no_program_and_is_a_valid_job():
-    made = plan("debug", job("Failed")).body
+    copy = plan("debug", job("Failed")).body
 
-    assert made["spec"]["runMode"]["debug"]["enabled"] is True
-    assert registry.faults({**made, "metadata": {**made["metadata"], "uid": "u"}}) == ()
+    assert copy["spec"]["runMode"]["debug"]["enabled"] is True
+    assert registry.faults({**copy, "metadata": {**copy["metadata"], "uid": "u"}}) == ()
 
 
 def test_only_this_very_object_is_deleted():
-    found = plan("delete", job())
+    deletion = plan("delete", job())
 
-    assert (found.write, found.body["preconditions"]) == (Write.DELETE, {"uid": job()["metadata"]["uid"]})
+    assert (deletion.write, deletion.body["preconditions"]) == (Write.DELETE, {"uid": job()["metadata"]["uid"]})
 
 
 def test_a_notebook_is_resumed_from_the_time_of_its_suspension():
-    found = plan("resume", service("Paused", suspendedAt="2030-01-31T11:00:00.000000Z"))
+    resumption = plan("resume", service("Paused", suspendedAt="2030-01-31T11:00:00.000000Z"))
 
-    assert found.body["metadata"]["annotations"] == {"paceline.dev/opened-at": "2030-01-31T11:00:00.000000Z"}
+    assert resumption.body["metadata"]["annotations"] == {"paceline.dev/opened-at": "2030-01-31T11:00:00.000000Z"}
 
 
 def test_an_application_runs_again_also_when_it_is_stopped():
@@ -195,6 +195,6 @@ def test_the_request_names_the_person_and_keeps_other_annotations():
 
 
 def test_a_copy_was_not_asked_for_by_whoever_asked_for_the_original():
-    made = plan("rerun", job(annotations={"paceline.dev/asked-by": "ada"})).body
+    copy = plan("rerun", job(annotations={"paceline.dev/asked-by": "ada"})).body
 
-    assert "paceline.dev/asked-by" not in made["metadata"]["annotations"]
+    assert "paceline.dev/asked-by" not in copy["metadata"]["annotations"]

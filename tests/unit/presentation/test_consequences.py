@@ -15,43 +15,43 @@ NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
 def wire(action, obj, **choices):
     plan = plan_action(action, obj, Choices(now=NOW, **choices))
-    return {entry["code"]: entry for entry in (found.to_wire() for found in consequences_of(plan, obj))}
+    return {entry["code"]: entry for entry in (consequence.to_wire() for consequence in consequences_of(plan, obj))}
 
 
 def running(**status):
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "mnist"}}
-    made = template(volumes=[claim], volumeMounts=[{"name": "data", "mountPath": "/data"}])
-    made["spec"]["terminationGracePeriodSeconds"] = 90
-    obj = pytorch(replica(template=made), name="digits", runPolicy={"backoffLimit": 3})
+    pod_template = template(volumes=[claim], volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    pod_template["spec"]["terminationGracePeriodSeconds"] = 90
+    obj = pytorch(replica(template=pod_template), name="digits", runPolicy={"backoffLimit": 3})
     obj["metadata"]["resourceVersion"] = "7"
     return {**obj, "status": {"phase": "Running", "attempt": 1, "aggregate": {"running": 1, "pending": 1}, **status}}
 
 
 @pytest.mark.parametrize("action", ["pause", "stop"])
 def test_a_pause_says_how_many_replicas_stop_and_that_files_stay(action):
-    found = wire(action, running())
+    consequences = wire(action, running())
 
-    assert found["ReplicasStop"] == {"code": "ReplicasStop", "replicas": 2, "graceSeconds": 90}
-    assert found["FilesStay"]["claims"] == ["mnist"]
-    assert "JobStays" in found
+    assert consequences["ReplicasStop"] == {"code": "ReplicasStop", "replicas": 2, "graceSeconds": 90}
+    assert consequences["FilesStay"]["claims"] == ["mnist"]
+    assert "JobStays" in consequences
 
 
 def test_a_restart_uses_up_no_restart_and_says_how_many_are_left():
     records = [{"replica": "worker-0", "phase": "Running", "attempt": 1, "restarts": 2}]
-    found = wire("restart", running(replicaRecords=records))
+    consequences = wire("restart", running(replicaRecords=records))
 
-    assert found["RestartNotCounted"] == {"code": "RestartNotCounted", "restartsLeft": 1, "limit": 3}
-    assert found["NewAttempt"]["attempt"] == 2
+    assert consequences["RestartNotCounted"] == {"code": "RestartNotCounted", "restartsLeft": 1, "limit": 3}
+    assert consequences["NewAttempt"]["attempt"] == 2
 
 
 def test_a_deletion_says_what_goes_with_the_job():
     obj = running(tensorboard={"dependent": {"name": "digits-tb"}})
     obj["metadata"]["ownerReferences"] = [{"kind": "TrainingApp", "name": "mnist", "uid": "u", "controller": True}]
-    found = wire("delete", obj)
+    consequences = wire("delete", obj)
 
-    assert found["TensorBoardGoes"]["name"] == "digits-tb"
-    assert found["ApplicationNotes"]["name"] == "mnist"
-    assert {"JobGoes", "FilesStay", "ReplicasStop"} <= set(found)
+    assert consequences["TensorBoardGoes"]["name"] == "digits-tb"
+    assert consequences["ApplicationNotes"]["name"] == "mnist"
+    assert {"JobGoes", "FilesStay", "ReplicasStop"} <= set(consequences)
 
 
 def test_of_an_ended_job_nothing_stops():

@@ -39,7 +39,7 @@ SENTENCES = {
         "2nd of 2 in the queue, after default/a: needs 2 nvidia.com/gpu, 0 of 2 free",
     ),
     "one that lacks what is not counted": (job(PORT), queue("bert"), "1st of 1 in the queue"),
-    "amounts that nobody gives": (job(ELSEWHERE), queue("bert"), "1st of 1 in the queue: needs more nvidia.com/gpu"),
+    "amounts that are not known": (job(ELSEWHERE), queue("bert"), "1st of 1 in the queue: needs more nvidia.com/gpu"),
     "an elastic one that waits for more replicas": (
         job(phase="Running"),
         queue("bert"),

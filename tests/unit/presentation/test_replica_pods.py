@@ -87,6 +87,20 @@ WAITS = {
         },
         ("Unschedulable", "2 CPUs short"),
     ),
+    "then the missing volume that our node reports": (
+        {
+            "conditions": [
+                {"type": "PodScheduled", "status": "True"},
+                {
+                    "type": "PodReadyToStartContainers",
+                    "status": "False",
+                    "reason": "FailedMount",
+                    "message": "claim data does not exist",
+                },
+            ]
+        },
+        ("FailedMount", "claim data does not exist"),
+    ),
     "then the container's": (
         {"containerStatuses": [container(waiting={"reason": "ImageUnknown", "message": "map it"})]},
         ("ImageUnknown", "map it"),

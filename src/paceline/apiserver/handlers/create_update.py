@@ -151,7 +151,7 @@ class WriteHandler:
         try:
             await self._create(event, target, WriteOptions(), None)
         except status_errors.StatusError as error:
-            # The deletion matters more than the story about it: its namespace may be going just now.
+            # The deletion must not fail because of its event: the namespace may be terminating.
             log.warning("event not recorded", extra={"about": name_of(event), "error": error.status.message})
 
     async def replace(self, request: HttpRequest, target: Target) -> HttpResponse:

@@ -28,7 +28,7 @@ from paceline.kinds import registry
 
 _RBAC = "rbac.authorization.k8s.io"
 _ALL: dict[str, Any] = {"unless": ("Values.namespaces",)}
-_LISTED: dict[str, Any] = {"each": "Values.namespaces"}
+_LISTED: dict[str, Any] = {"range_over": "Values.namespaces"}
 # Aggregated to the default roles of users.
 _READ, _WRITE = ("get", "list", "watch"), ("create", "delete", "deletecollection", "patch", "update")
 _ROLES = {"view": _READ, "edit": (*_READ, *_WRITE)}

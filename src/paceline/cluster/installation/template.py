@@ -43,8 +43,8 @@ class ManifestTemplate:
     # Paths of values that must be true (or not empty), and of those that must be false (or empty).
     when: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
-    # The path of a list; there is one manifest for each of its items.
-    each: str = ""
+    # The path of a list; there is one manifest for each of its items, as with `range` in a Helm template.
+    range_over: str = ""
 
 
 def value(path: str, **how: Any) -> Ref:
@@ -61,7 +61,7 @@ def render(documents: Iterable[ManifestTemplate], scope: Mapping[str, Any]) -> I
         if all(_find(path, scope) for path in document.when) and not any(
             _find(path, scope) for path in document.unless
         ):
-            items = _find(document.each, scope) if document.each else (None,)
+            items = _find(document.range_over, scope) if document.range_over else (None,)
             for item in items:
                 yield _resolved(document.manifest, {**scope, ITEM: item})
 

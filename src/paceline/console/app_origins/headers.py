@@ -77,19 +77,19 @@ def passed_on(headers: Iterable[tuple[str, str]]) -> Headers:
 
 def returned(headers: Iterable[tuple[str, str]], app: EmbeddedApp, ancestors: str, token: str = "") -> Headers:
     """Return the headers of an answer for the browser; `ancestors` is the origin that may show the app in a frame."""
-    kept, policies = [], []
+    forwarded, policies = [], []
     for original, value in headers:
         name = original.lower()
         if name == "content-security-policy":
             policies.append(value)
         elif name == "location":
-            kept.append((name, app.location(value, token)))
+            forwarded.append((name, app.location(value, token)))
         elif name == "set-cookie" and not is_our_cookie(value) and not value.lstrip().startswith("="):
             # Browsers send a cookie without a name as its value alone, which may look like one of ours.
-            kept.append((name, without_domain(value)))
+            forwarded.append((name, without_domain(value)))
         elif name not in _NOT_RETURNED and not name.startswith(_NOT_RETURNED_STARTS):
-            kept.append((name, value))
-    return (*kept, *(("content-security-policy", policy) for policy in framed_by(policies, ancestors)), *ISOLATION)
+            forwarded.append((name, value))
+    return (*forwarded, *(("content-security-policy", policy) for policy in framed_by(policies, ancestors)), *ISOLATION)
 
 
 # Other origins load nothing from here and hold no handle to a window of it.
@@ -103,12 +103,12 @@ ISOLATION: Headers = (
 
 def framed_by(policies: Iterable[str], ancestors: str) -> list[str]:
     """Return the policies with one frame-ancestors directive, which replaces theirs; each policy is enforced alone."""
-    kept = []
+    rewritten = []
     for policy in ",".join(policies).split(","):
         directives = [part.strip() for part in policy.split(";") if part.strip() and not _FRAME_ANCESTORS.match(part)]
         if directives:
-            kept.append("; ".join(directives))
-    return [*kept, f"frame-ancestors {ancestors}"]
+            rewritten.append("; ".join(directives))
+    return [*rewritten, f"frame-ancestors {ancestors}"]
 
 
 def without_domain(cookie: str) -> str:

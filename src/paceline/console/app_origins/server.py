@@ -42,10 +42,10 @@ class AppServer:
             is_own = self._scope["path"].startswith(OWN_PAGES)
             response = await (self._own_page(receive) if is_own else self._app_page(receive, send))
         except (PacelineError, ExceptionGroup) as error:
-            known = known_error_of(error)
-            if known is None:
+            reported = known_error_of(error)
+            if reported is None:
                 raise
-            response = self._error(known)
+            response = self._error(reported)
         if response is not None:
             await response(self._scope, receive, send)
 
@@ -163,7 +163,7 @@ class _AppAnswer:
         self._send = send
         self._can_wait = can_wait
         self.has_begun = False
-        # Whether the cluster has answered that the app does not run yet, which a page of ours says better.
+        # Whether the cluster has answered that the app does not run yet; a page of ours then replaces its answer.
         self.is_withheld = False
 
     async def send(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""TicketAccess of one browser to one app: a ticket that the console hands over, and the cookie it is exchanged for.
+"""The access of one browser to one app: a ticket that the console hands over, and the cookie it is exchanged for.
 
 Both are sealed for the label of the app's host, and carry the person's session: an app's host never gets the cookie
 of the console, and its own cookie opens nothing else.
@@ -50,7 +50,7 @@ class Tickets:
         return encode(self._seal(access, b"ticket"))
 
     def redeem(self, ticket: str, label: str) -> TicketAccess:
-        """Return the access that a ticket gives; raise Forbidden if it is late, used, or for another app."""
+        """Return the access that a ticket gives; raise Forbidden if it has expired, was used, or is for another app."""
         access = self._open(decode(ticket), label, b"ticket")
         if access is None:
             raise Forbidden("the ticket is not valid for this page; open the page from the console again")

@@ -118,8 +118,8 @@ async def _records(client: Cluster, app: Object) -> dict[int, Object]:
     """Return the specs of the records of an application's revisions, by number."""
     labels = f"{well_known_labels.APP}={stem_of_app(name_of(app))}"
     page = await client.list(RECORDS, Select(namespace=namespace_of(app), labels=labels))
-    own = (record for record in page.items if (controller_of(record) or {}).get("uid") == uid_of(app))
-    return {int(record["spec"]["revision"]): record["spec"] for record in own}
+    app_records = (record for record in page.items if (controller_of(record) or {}).get("uid") == uid_of(app))
+    return {int(record["spec"]["revision"]): record["spec"] for record in app_records}
 
 
 ROUTES: tuple[BaseRoute, ...] = (

@@ -71,15 +71,15 @@ class Checked:
 
     objects: tuple[CheckedObject, ...] = ()
     findings: tuple[Finding, ...] = ()
-    # How many more findings there are.
-    more: int = 0
+    # How many findings are left out of the list because it is full.
+    unlisted: int = 0
 
     def as_json(self) -> Object:
         """Return the result in its form on the wire."""
         return {
             "objects": [_camel(asdict(checked)) for checked in self.objects],
             "findings": [_camel(asdict(finding)) for finding in self.findings],
-            "more": self.more,
+            "more": self.unlisted,
         }
 
 
@@ -94,13 +94,13 @@ def check(text: str, *, namespace: str = "", claims: Claims | None = None) -> Ch
     located = locate(text)
     written = [part for document in documents for part in _objects(document, located.get(document.line, {}))]
     complete = [replace(part, obj=_in_namespace(part.obj, namespace)) for part in written]
-    known = _with_new_claims(claims or {}, [part.obj for part in complete])
-    findings = [finding for number, part in enumerate(complete) for finding in _findings(part, number, known)]
+    all_claims = _with_new_claims(claims or {}, [part.obj for part in complete])
+    findings = [finding for number, part in enumerate(complete) for finding in _findings(part, number, all_claims)]
     findings.sort(key=lambda finding: (finding.span.line, finding.span.column))
     return Checked(
         objects=tuple(_checked(part) for part in complete),
         findings=tuple(findings[:MAX_FAULTS]),
-        more=max(len(findings) - MAX_FAULTS, 0),
+        unlisted=max(len(findings) - MAX_FAULTS, 0),
     )
 
 

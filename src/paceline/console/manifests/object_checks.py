@@ -88,7 +88,7 @@ def _type_faults(obj: Object) -> Iterator[Fault]:
         return
     if kind in versions:
         yield invalid("apiVersion", version, f'this kind has another one, did you mean "{versions[kind]}"?')
-    elif kinds := [known for known_version, known in _resources() if known_version == version]:
+    elif kinds := [name for group_version, name in _resources() if group_version == version]:
         yield unsupported("kind", kind, kinds)
 
 

@@ -87,7 +87,7 @@ def reduce_of(key: FeedKey) -> Reduce:
 
 def encoded_row(job: Object) -> bytes:
     """Return the row of a job as JSON."""
-    # Copied, because the encoder's result keeps the room of its buffer, ten times of what a row needs.
+    # Copied, because the encoder's result keeps its buffer, which is ten times as large as a row.
     return bytes(memoryview(orjson.dumps(row_of(job))))
 
 
@@ -122,7 +122,7 @@ class Feed:
         self.listeners: set[Callable[[], None]] = set()
         # Since when the cluster does not answer; None while it does.
         self.stale_since: datetime | None = None
-        # Why nothing can be followed; None while something is.
+        # Why no collection can be followed; None while at least one is.
         self.error: PacelineError | None = None
         self._clock = clock
         self._chance = chance
@@ -144,9 +144,9 @@ class Feed:
 
     def reduced(self, obj: Object) -> Object | None:
         """Return the identity of an object with what the feed keeps of it; None if it is of no interest."""
-        kept, metadata = self._reduce(obj), obj["metadata"]
+        reduced, metadata = self._reduce(obj), obj["metadata"]
         identity = {name: metadata[name] for name in _IDENTITY if name in metadata}
-        return None if kept is None else {"metadata": identity, "kept": kept}
+        return None if reduced is None else {"metadata": identity, "kept": reduced}
 
     def put(self, reduced: Object) -> None:
         """Add what is kept of an object."""
@@ -160,14 +160,14 @@ class Feed:
         self._tell()
 
     def update(self) -> None:
-        """Look whether the sources follow, are lost or have failed."""
+        """Update the state of the feed from its sources: which are disconnected, and which have failed."""
         lost = any(source.is_lost for source in self._sources)
         if lost and self.stale_since is None:
             self.stale_since = self._clock.now()
         elif not lost:
             self.stale_since = None
         errors = [source.error for source in self._sources]
-        # A kind that the cluster does not have, or that the person may not see, leaves the others as they are.
+        # A kind that the cluster does not have, or that the person may not list, does not affect the others.
         failures = [error for error in errors if error is not None and not isinstance(error, NotFound)]
         self.error = failures[0] if failures and all(errors) else self.error if self._is_too_large else None
         self._tell()
@@ -191,20 +191,20 @@ class Feed:
         finally:
             self.listeners.discard(listener)
 
-    def changes(self, after: int, limit: int) -> "Changes":
-        """Return the changes after a number as the rest of a message, made once for all tabs that are there."""
+    def changes(self, last_number: int, limit: int) -> "Changes":
+        """Return the changes after a number as the tail of a message, encoded once for all tabs at that number."""
         journal, has_synced = self.journal, self.has_synced
-        place = (after, limit, journal.number, has_synced)
-        changes = self._prepared.get(place)
+        cache_key = (last_number, limit, journal.number, has_synced)
+        changes = self._prepared.get(cache_key)
         if changes is None:
-            delta = journal.delta(after, limit)
+            delta = journal.delta(last_number, limit)
             has_more = delta.has_more or not has_synced
             changes = Changes(
                 body=Body.of(_content(self.key.form, delta, journal.token(delta.number), has_more=has_more)),
                 number=delta.number,
                 has_more=delta.has_more,
             )
-            self._prepared[place] = changes
+            self._prepared[cache_key] = changes
             if len(self._prepared) > MAX_PREPARED:
                 self._prepared.popitem(last=False)
         return changes
@@ -226,12 +226,12 @@ class Changes:
 
 def _content(form: Form, delta: Delta, token: str, *, has_more: bool) -> bytes:
     name = b"rows" if form is Form.ROW else b"objects"
-    rest = orjson.dumps({"deleted": delta.deleted, "revision": token, "more": has_more})
-    return b'"%s":[%s],%s' % (name, b",".join(delta.values), rest[1:])
+    other_fields = orjson.dumps({"deleted": delta.deleted, "revision": token, "more": has_more})
+    return b'"%s":[%s],%s' % (name, b",".join(delta.values), other_fields[1:])
 
 
 class _Source:
-    """One collection of a feed: lists and watches for the informer, reduces objects, and notes failures."""
+    """One collection of a feed: lists and watches for the informer, reduces objects, and records failures."""
 
     def __init__(self, feed: Feed, client: Verbs, collection: Collection) -> None:
         self.collection = collection
@@ -318,7 +318,7 @@ class _Source:
     def _fail(self, error: PacelineError) -> None:
         self.is_lost = error.retry
         self.error = None if self.is_lost else error
-        # What cannot be read is as complete as it will be.
+        # A collection that cannot be read counts as synced: waiting for it would not help.
         self.has_synced = self.has_synced or self.error is not None
         self._feed.update()
 

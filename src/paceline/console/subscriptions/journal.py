@@ -30,20 +30,20 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """What changed between two numbers."""
+    """The changes between two numbers."""
 
     values: tuple[bytes, ...]
     deleted: tuple[str, ...]
-    # The number up to which this is all.
+    # The number of the last change that is included.
     number: int
     has_more: bool
 
 
 class Journal:
-    """Changes by number. A tab that names the last number it has gets what changed since, or begins again."""
+    """Changes by number. A tab that names the last number it has gets the changes since then, or starts over."""
 
     def __init__(self, epoch: int) -> None:
-        # Another process, or a journal that was begun again, has another one.
+        # Different in every process and every journal, so that numbers of another journal are not accepted.
         self._epoch = f"{epoch % 10**EPOCH_DIGITS:0{EPOCH_DIGITS}}"
         self._entries: dict[str, JournalEntry] = {}
         self._deleted: OrderedDict[str, int] = OrderedDict()
@@ -63,7 +63,7 @@ class Journal:
         entry = self._entries.get(uid)
         if entry is not None and entry.revision == revision:
             return False
-        # Taken out first: the order of the entries is that of their changes.
+        # Removed first, so that it becomes the last entry: entries are in the order of their changes.
         self._take_out(uid)
         self._deleted.pop(uid, None)
         self.number += 1
@@ -94,11 +94,11 @@ class Journal:
             self.revision = revision
 
     def objects(self) -> tuple[Object, ...]:
-        """Return all objects, where whole ones are kept."""
+        """Return all objects of a journal that keeps whole objects."""
         return tuple(entry.value for entry in self._entries.values() if isinstance(entry.value, dict))
 
     def token(self, number: int) -> str:
-        """Return the revision that a tab shows and names to go on: the resource version, and where this journal is.
+        """Return the revision that a tab shows and resumes from: the resource version, and the number in this journal.
 
         It is written like a decimal number whose whole part is the resource version.
         """
@@ -113,10 +113,10 @@ class Journal:
         number = int(digits)
         return number if self._forgotten <= number <= self.number else None
 
-    def delta(self, after: int, limit: int) -> Delta:
-        """Return the changes after a number, the oldest first, at most `limit` objects."""
+    def delta(self, last_number: int, limit: int) -> Delta:
+        """Return the changes after the last number that a tab has, the oldest first, at most `limit` objects."""
         entries: list[JournalEntry] = []
-        for entry in self._after(after):
+        for entry in self._after(last_number):
             if len(entries) == limit:
                 break
             entries.append(entry)
@@ -124,16 +124,16 @@ class Journal:
         number = entries[-1].number if has_more else self.number
         return Delta(
             values=tuple(entry.encoded() for entry in entries),
-            deleted=self._deleted_between(after, number),
+            deleted=self._deleted_between(last_number, number),
             number=number,
             has_more=has_more,
         )
 
-    def _deleted_between(self, after: int, until: int) -> tuple[str, ...]:
-        if not after:
+    def _deleted_between(self, last_number: int, newest: int) -> tuple[str, ...]:
+        if not last_number:
             return ()  # A new subscriber has no rows that could be deleted.
-        recent = takewhile(lambda item: item[1] > after, reversed(self._deleted.items()))
-        return tuple(uid for uid, number in recent if number <= until)
+        recent = takewhile(lambda item: item[1] > last_number, reversed(self._deleted.items()))
+        return tuple(uid for uid, number in recent if number <= newest)
 
     def _after(self, number: int) -> Iterator[JournalEntry]:
         if number and self.number - number < len(self._entries) // 2:

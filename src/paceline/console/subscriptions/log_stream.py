@@ -1,4 +1,4 @@
-"""What runs for one subscription of a log: bytes as they come, as many as the tab has room for."""
+"""The task of one log subscription: sends bytes as they arrive, within the credit that the tab has given."""
 
 import asyncio
 from collections import deque
@@ -11,14 +11,14 @@ from paceline.console.subscriptions.streams import MAX_HELD_BYTES, Tab
 from paceline.effects import Random
 from paceline.errors import PacelineError
 
-# What may be under way to the tab before it says that it has taken some.
+# How many bytes may be in flight before the tab gives credit for more.
 WINDOW_BYTES = 1024 * 1024
 FRAME_BYTES = 128 * 1024
-# Smaller frames are sent only if there is no more.
+# Smaller frames are sent only when nothing else is buffered.
 LEAST_BYTES = 16 * 1024
 # What is read ahead of the tab.
 BUFFER_BYTES = 256 * 1024
-# After so long without output an incomplete line is shown, such as a progress bar.
+# After this long without output an incomplete line is sent, such as a progress bar.
 QUIET_SECONDS = 0.25
 
 
@@ -41,11 +41,11 @@ class LogFeed:
 
     @property
     def held_bytes(self) -> int:
-        """Return how many bytes wait for the tab."""
+        """Return how many bytes are buffered for the tab."""
         return self._buffered
 
     def credit(self, count: int) -> None:
-        """Take note of bytes that the tab has taken."""
+        """Count bytes that the tab has processed."""
         self._under_way = max(self._under_way - count, 0)
         self._wake.set()
 
@@ -97,7 +97,7 @@ class LogFeed:
         try:
             await self._tab.send(log_frame(self._subscription, frame))
         except asyncio.CancelledError:
-            # It was not sent: the tab cancels nothing that is being sent.
+            # The frame was not sent: the tab never cancels a frame that is being sent.
             self._pieces.appendleft(frame)
             self._buffered += len(frame)
             self._under_way -= len(frame)

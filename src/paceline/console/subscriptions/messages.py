@@ -19,9 +19,9 @@ MAX_ID = 2**32 - 1
 # Frames with more than this are compressed.
 LARGE_BYTES = 8 * 1024
 LOG_BYTES, COMPRESSED = b"\0", b"\1"
-# Of gzip's levels the one that is worth its time for rows.
+# The gzip level with the best balance of size and time for rows.
 LEVEL = 4
-# Deflated, without a name, a time or an operating system.
+# The gzip header: deflate, no file name, no time, no operating system.
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -234,7 +234,7 @@ def read_path(path: str) -> tuple[Collection, Select]:
     if unknown := selectors.keys() - {LABELS, FIELDS}:
         raise BadRequest(f"path: {min(unknown)} is not supported; use {LABELS} or {FIELDS}")
     labels, fields = selectors.get(LABELS, ""), selectors.get(FIELDS, "")
-    # Raises BadRequest, too.
+    # This also raises BadRequest.
     parse_labels(labels)
     if name:
         fields = f"{fields},metadata.name={name}" if fields else f"metadata.name={name}"

@@ -1,4 +1,4 @@
-"""What runs for one subscription of rows, objects or a view: it waits for changes, gathers them, and sends them."""
+"""The task of one subscription of rows, objects or a view: waits for changes, batches them, and sends them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from paceline.console.subscriptions.watch_cache import WatchCache
 from paceline.effects import Clock
 from paceline.errors import NotFound, TooLarge
 
-# Changes are gathered for so long after the last message.
+# Changes are batched for this long after the last message.
 GATHER_SECONDS = 0.1
 # Objects of one message: the first ones are on the screen while the others are on the way.
 MAX_ROWS, MAX_OBJECTS = 1000, 100
@@ -48,7 +48,7 @@ class Tab:
 
 
 class LiveStream(Protocol):
-    """One subscription. After it was cancelled, `run` goes on where it was."""
+    """One subscription. `run` can be cancelled and called again: it resumes where it was."""
 
     @property
     def held_bytes(self) -> int:
@@ -81,16 +81,16 @@ class _Pace:
             yield
 
     async def send(self, frame: str | bytes) -> None:
-        """Send a message that others are not gathered with."""
+        """Send a message; the next batch is due some time after it."""
         await self._send(frame)
         self._last_sent = asyncio.get_running_loop().time()
 
     async def wait(self) -> None:
         """Wait for a change and those that follow soon."""
         await self._changed.wait()
-        rest = self._last_sent + GATHER_SECONDS - asyncio.get_running_loop().time()
-        if rest > 0:
-            await asyncio.sleep(rest)
+        delay = self._last_sent + GATHER_SECONDS - asyncio.get_running_loop().time()
+        if delay > 0:
+            await asyncio.sleep(delay)
 
     async def check(self) -> None:
         """Raise the error of a feed; tell the tab whether what it has may be old."""
@@ -115,7 +115,7 @@ class FeedStream:
         self._tab = tab
         self._subscription = subscription
         self._key = key
-        # Where the tab is; empty if it has nothing.
+        # The last revision that the tab has; empty if it has none.
         self._token = since
         self.held_bytes = 0
 
@@ -128,7 +128,7 @@ class FeedStream:
 
     async def _follow(self, feed: Feed, pace: _Pace) -> None:
         number = await self._start(feed)
-        # Until the tab has everything it is sent something, even if that is nothing.
+        # Until the tab has the complete list, messages are sent even if they contain no changes.
         is_complete, kind = False, "rows" if self._key.form is Form.ROW else "objects"
         while True:
             await pace.check()
@@ -145,7 +145,7 @@ class FeedStream:
                 await pace.wait()
 
     async def _start(self, feed: Feed) -> int:
-        """Return the number to go on from; the tab is told if it must begin again."""
+        """Return the number to resume from; send a reset if the tab must start over."""
         number = feed.journal.number_of(self._token) if self._token else 0
         if number is not None:
             return number

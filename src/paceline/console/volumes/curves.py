@@ -58,7 +58,7 @@ async def curves(request: Request) -> Response:
 
 
 def points_in(request: Request) -> int:
-    """Return how many points of a series are wanted."""
+    """Return the number of points for each series."""
     text = request.query_params.get("points", str(MAX_POINTS))
     if not (text.isascii() and text.isdecimal() and len(text) < 8):
         raise BadRequest(f"points: {text!r} is not a whole number")
@@ -105,10 +105,10 @@ async def runs_of_log(runtime: Runtime, person: Person, job: Object, *, points: 
     if not pods:
         return []
     spec = next(pod for pod in owned if name_of(pod) == pods[0].name)["spec"]
-    wanted = LogSubscription(
+    subscription = LogSubscription(
         namespace=namespace, pod=pods[0].name, container=spec["containers"][0]["name"], tail=MAX_LINES
     )
-    source = PodLogSource(client=person.client, request=wanted, chance=runtime.config.chance)
+    source = PodLogSource(client=person.client, request=subscription, chance=runtime.config.chance)
     lines = [line async for line in _lines(source.read())]
     return log_runs(series_in(lines), points)
 

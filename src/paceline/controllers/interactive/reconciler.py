@@ -293,7 +293,7 @@ class InteractiveController:
         except Forbidden as error:
             if not window.is_confinable or POD_SECURITY not in str(error):
                 raise
-        # As nobody in particular it may be unable to read private files of a claim, so this is not the first choice.
+        # The unprivileged user may be unable to read private files of a claim, so this is only the second choice.
         return await self._make(PODS, confined_pod(pod), service)
 
     async def _change_door(self, window: InteractiveWorkload) -> None:

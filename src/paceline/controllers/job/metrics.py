@@ -42,12 +42,12 @@ class JobMetrics:
             self._jobs.set(kind, phase.value, value=0)
 
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:
-            before, after = old and phase_of(old), new and phase_of(new)
-            if before != after:
-                if before:
-                    self._jobs.add(kind, before, amount=-1)
-                if after:
-                    self._jobs.add(kind, after)
+            old_phase, new_phase = old and phase_of(old), new and phase_of(new)
+            if old_phase != new_phase:
+                if old_phase:
+                    self._jobs.add(kind, old_phase, amount=-1)
+                if new_phase:
+                    self._jobs.add(kind, new_phase)
             if old is not None and new is not None:
                 self._observe(kind, old, new)
 
@@ -87,14 +87,14 @@ def until_running(old: Object, new: Object) -> tuple[datetime, datetime, bool] |
 
     None for a job that does not run just now for the first time or again, and for one that was on hold meanwhile.
     """
-    before, after = _condition(old, ConditionType.RUNNING), _condition(new, ConditionType.RUNNING)
-    if _holds(before) or not _holds(after) or not after:
+    old_condition, new_condition = _condition(old, ConditionType.RUNNING), _condition(new, ConditionType.RUNNING)
+    if _holds(old_condition) or not _holds(new_condition) or not new_condition:
         return None
-    running = from_wire(after["lastTransitionTime"])
+    running = from_wire(new_condition["lastTransitionTime"])
     status = new.get("status") or {}
     is_first = not status.get("attempt") and not status.get("resumes") and not status.get("backoffCount")
     began = from_wire(new["metadata"]["creationTimestamp"])
-    since = began if is_first or not before else from_wire(before["lastTransitionTime"])
+    since = began if is_first or not old_condition else from_wire(old_condition["lastTransitionTime"])
     holds = (condition for kind in ON_HOLD if (condition := _condition(new, kind)))
     if any(from_wire(condition["lastTransitionTime"]) >= since for condition in holds):
         return None

@@ -282,9 +282,9 @@ class Jobs:
             return NodeSnapshot(is_known=False)
 
     def _forget_departed(self, key: JobKey, plan: Plan) -> None:
-        """Drop what is known of pods that the status does not refer to any more."""
+        """Drop the disruptions of pods that the status does not refer to any more."""
         uids = {record.uid for record in plan.status.replicas}
-        if departed := {uid: why for uid, why in self._departed.pop(key, {}).items() if uid in uids}:
+        if departed := {uid: disruption for uid, disruption in self._departed.pop(key, {}).items() if uid in uids}:
             self._departed[key] = departed
 
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, condition_of, is_deleting, labels_of, name_of, uid_of
-from paceline.apimachinery.pods import sidecars_of
+from paceline.apimachinery.pods import ORDINARY_WAITS, pod_reason, sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apimachinery.untrusted import untrusted
 from paceline.errors import Invalid
@@ -308,23 +308,15 @@ def _container(wire: dict[str, Any]) -> ContainerState:
     return ContainerState(name=str(wire.get("name", "")), state="Unknown")
 
 
-# Waiting reasons of a container that is merely starting.
-_ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
-
-
 def why_of(status: dict[str, Any]) -> tuple[str, str]:
     """Return the most specific reason of a pod: its own, that of its scheduling, then that of a container."""
-    if status.get("reason"):
-        return str(status["reason"]), str(status.get("message") or "")
-    for condition in status.get("conditions") or ():
-        # Our own node agent also reports missing volumes there.
-        is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
-        if is_telling and condition.get("status") == "False":
-            return str(condition["reason"]), str(condition.get("message") or "")
+    reason, message = pod_reason(status)
+    if reason:
+        return reason, message
     # Init containers come first: their image may be missing.
     first = _inits(status) if status.get("phase") == PodPhase.PENDING else ()
     for container in (*first, *(status.get("containerStatuses") or ())):
         waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") and waiting["reason"] not in _ORDINARY_WAITS:
+        if waiting.get("reason") and waiting["reason"] not in ORDINARY_WAITS:
             return str(waiting["reason"]), str(waiting.get("message") or "")
     return "", ""

@@ -60,7 +60,7 @@ class Workloads:
 
     @property
     def is_found(self) -> bool:
-        """Whether the cluster has Kueue, as far as it was looked for."""
+        """Whether Kueue's API was found when discovery last asked for it."""
         return bool(self._version)
 
     async def run(self) -> None:
@@ -112,7 +112,7 @@ class Workloads:
         try:
             self._observe(await self.cluster.create(self._where("workloads"), manifest))
         except AlreadyExists:
-            # The cache will have it in a moment, and wakes the job.
+            # The informer will receive it in a moment, and requeue the job.
             return
 
     async def _change(self, workload: Object, plan: WorkloadPlan) -> None:
@@ -133,17 +133,19 @@ class Workloads:
 
     async def _priority(self, job: Object, view: WorkloadView) -> WorkloadPriority | None:
         """Return the priority of a job: of its WorkloadPriorityClass, else of its pods' PriorityClass."""
-        own = labels_of(job).get(PRIORITY_LABEL, "")
-        pods = str(view.gang.members[0].template["spec"].get("priorityClassName") or "")
-        if not own and not pods:
+        workload_class = labels_of(job).get(PRIORITY_LABEL, "")
+        pod_class = str(view.gang.members[0].template["spec"].get("priorityClassName") or "")
+        if not workload_class and not pod_class:
             return None
-        where = self._where(PRIORITIES, namespaced=False) if own else PRIORITY_CLASSES
+        where = self._where(PRIORITIES, namespaced=False) if workload_class else PRIORITY_CLASSES
         try:
-            value = (await self.cluster.get(where, "", own or pods)).get("value")
+            value = (await self.cluster.get(where, "", workload_class or pod_class)).get("value")
         except (NotFound, Forbidden) as error:
-            kind = "WorkloadPriorityClass" if own else "PriorityClass"
-            raise HostError(f"{kind} {own or pods} of the job cannot be read: {error}") from error
-        return WorkloadPriority(name=own or pods, value=int(value or 0), is_of_kueue=bool(own))
+            kind = "WorkloadPriorityClass" if workload_class else "PriorityClass"
+            raise HostError(f"{kind} {workload_class or pod_class} of the job cannot be read: {error}") from error
+        return WorkloadPriority(
+            name=workload_class or pod_class, value=int(value or 0), is_of_kueue=bool(workload_class)
+        )
 
     async def _find(self) -> bool:
         """Return whether Kueue is served; look for it at most every AGAIN_SECONDS, and wait for the first list."""

@@ -174,9 +174,9 @@ def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, mai
     if entry is None:
         return dict(template)
     changes = {
-        key: list(words)
-        for key, words in (("command", entry.command or None), ("args", entry.args))
-        if words is not None
+        key: list(arguments)
+        for key, arguments in (("command", entry.command or None), ("args", entry.args))
+        if arguments is not None
     }
     changed = with_container(template, main, **changes)
     return without_init(changed) if entry.skip_init_container else changed

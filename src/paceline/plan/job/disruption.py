@@ -19,7 +19,7 @@ from paceline.plan.job.restart_policy import restarts_whole_gang
 from paceline.plan.job.snapshot import OVERDUE, AuxiliaryPodSnapshot, PodSnapshot, is_overdue, pod_name
 from paceline.plan.job.view import JobView
 
-# How often the node of an overdue pod is looked at.
+# Seconds between two checks of the node of an overdue pod.
 CHECK_AGAIN = timedelta(seconds=10)
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
@@ -58,7 +58,7 @@ def requeue_disrupted(view: JobView, _now: datetime) -> Plan | None:
 
 
 def give_up_lost(view: JobView, plan: Plan, now: datetime) -> Plan:
-    """Delete lost pods by force, and say which node is lost; look again at the nodes of pods that are overdue."""
+    """Delete lost pods by force, and say which node is lost; check the nodes of overdue pods again later."""
     status = plan.status
     is_held = status.phase.is_final or status.phase is Phase.PAUSED or status.is_true(SUSPENDED) or plan.deletes_job
     if view.nodes is None or is_held:
@@ -67,9 +67,9 @@ def give_up_lost(view: JobView, plan: Plan, now: datetime) -> Plan:
         if pod.name in view.lost:
             status = _with_node_lost(view, status, pod, now)
     ending = [pod for pod in view.ending_pods if pod_name(pod) not in view.lost]
-    if held := [text for pod in ending if (text := _why_held(view, pod, now))]:
-        status = status.but(waiting=held[0])
-    # The rule that requeues a lost replica has said so already.
+    if explanations := [text for pod in ending if (text := _why_held(view, pod, now))]:
+        status = status.but(waiting=explanations[0])
+    # The rule that requeues a lost replica has recorded its own event already.
     reported = [event.message for event in plan.events if event.reason == reasons.NODE_LOST]
     events = tuple(
         EventDraft(reason=reasons.NODE_LOST, message=f"{text}; it is deleted by force", is_warning=True)
@@ -120,5 +120,5 @@ def _why_held(view: JobView, pod: PodSnapshot | AuxiliaryPodSnapshot, now: datet
 
 
 def _check_at(pod: PodSnapshot | AuxiliaryPodSnapshot, now: datetime) -> datetime | None:
-    """Return when the node of a pod that is being deleted is to be looked at."""
+    """Return when to check the node of a pod that is being deleted."""
     return now + CHECK_AGAIN if is_overdue(pod, now) or pod.ends_at is None else pod.ends_at + OVERDUE

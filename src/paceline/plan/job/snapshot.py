@@ -59,7 +59,7 @@ class NodeSnapshot:
         return self.is_lost and (self.is_gone or self.is_out_of_service)
 
 
-# How long after its grace period the end of a pod is waited for before its node is looked at.
+# How long after its grace period a pod may take to end before its node is checked.
 OVERDUE = timedelta(seconds=20)
 
 

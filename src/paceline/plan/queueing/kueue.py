@@ -252,8 +252,8 @@ def _with_condition(workload: Object, status: Object, now: datetime, change: tup
         "lastTransitionTime": since,
         "observedGeneration": int(workload["metadata"].get("generation", 1)),
     }
-    kept = [new if condition is old else condition for condition in conditions]
-    return {**status, "conditions": kept if old is not None else [*kept, new]}
+    updated = [new if condition is old else condition for condition in conditions]
+    return {**status, "conditions": updated if old is not None else [*updated, new]}
 
 
 def _reclaimable(view: WorkloadView) -> list[Object]:
@@ -338,9 +338,9 @@ def _placed(member: Member, placement: PodPlacement | None) -> Member:
 
 
 def _template(member: Member) -> Object:
-    metadata = member.template.get("metadata") or {}
-    kept = {name: dict(metadata[name]) for name in ("labels", "annotations") if metadata.get(name)}
-    return {"metadata": kept, "spec": {**member.template["spec"], "restartPolicy": "Never"}}
+    original = member.template.get("metadata") or {}
+    metadata = {name: dict(original[name]) for name in ("labels", "annotations") if original.get(name)}
+    return {"metadata": metadata, "spec": {**member.template["spec"], "restartPolicy": "Never"}}
 
 
 def _text(condition: Mapping[str, Any] | None) -> str:

@@ -43,9 +43,9 @@ def with_values(app: Object, values: Mapping[str, Any]) -> Object:
 
 
 def rolled_back(app: Object, record: Mapping[str, Any]) -> Object:
-    """Return an application with what one of its revisions had, of which this is the spec of the record."""
-    kept = {name: value for name, value in app["spec"].items() if name not in TRAINED}
-    return {**app, "spec": {**kept, **recorded_spec(record)}}
+    """Return an application rolled back to one of its revisions; `record` is the spec of its JobRecord."""
+    untrained_fields = {name: value for name, value in app["spec"].items() if name not in TRAINED}
+    return {**app, "spec": {**untrained_fields, **recorded_spec(record)}}
 
 
 def recorded_spec(record: Mapping[str, Any]) -> Object:
@@ -97,13 +97,13 @@ def changed_app_values(current: Object, updated: Object) -> Differences:
 
 
 def _jobs(current: Object, updated: Object, record: Mapping[str, Any] | None) -> tuple[Object, Object]:
-    # Both as the current revision: names and folders with its number are no change that a person makes.
+    # Both with the current revision's number: names and folders that contain it are not a change by a person.
     revision = max(status_of(current).revision, 1)
     if record is not None and record.get("digest") == digest_of(current):
-        before = {"kind": record["job"]["kind"], "spec": record["job"]["spec"]}
+        old_job = {"kind": record["job"]["kind"], "spec": record["job"]["spec"]}
     else:
-        before = {} if registry.app_faults(current) else _job(current, revision)
-    return before, _job(updated, revision)
+        old_job = {} if registry.app_faults(current) else _job(current, revision)
+    return old_job, _job(updated, revision)
 
 
 def _job(app: Object, revision: int) -> Object:

@@ -131,8 +131,8 @@ def _events(objects: AppObjects, page: Mapping[str, Any] | None) -> Iterator[dic
     """Yield the events of the application, its current job and its TensorBoards, oldest first."""
     boards = objects.boards
     pods = (pod for board in boards for pod in objects.owned_by(board, objects.pods))
-    own = {uid_of(obj) for obj in (objects.app, *boards, *pods)}
+    uids = {uid_of(obj) for obj in (objects.app, *boards, *pods)}
     rows = [
-        event_row(event) for event in in_order(objects.events) if (event.get("involvedObject") or {}).get("uid") in own
+        event_row(event) for event in in_order(objects.events) if (event.get("involvedObject") or {}).get("uid") in uids
     ]
     yield from sorted([*rows, *(page["events"] if page else ())], key=lambda row: str(row["time"])[:19])

@@ -212,9 +212,9 @@ def _container_state(status: Mapping[str, Any], pod: Object) -> Row:
     kind = next((kind for kind in STATES if states.get(kind) is not None), "waiting")
     details: Mapping[str, Any] = states.get(kind) or {}
     code = details.get("exitCode")
-    words = {"running": "Running", "waiting": "Pending", "terminated": "Failed" if code else "Succeeded"}
+    state_names = {"running": "Running", "waiting": "Pending", "terminated": "Failed" if code else "Succeeded"}
     # A container that has no status will never start in a pod that has ended.
-    state = "Stopped" if not status and is_terminal(pod) else words[kind]
+    state = "Stopped" if not status and is_terminal(pod) else state_names[kind]
     return {
         "state": state,
         "exitCode": code,

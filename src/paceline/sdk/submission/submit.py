@@ -62,8 +62,8 @@ def checked(value: dict[str, Any], place: str) -> Object:
 
 def _fault(value: dict[str, Any], field: str, example: str, *, prefix: str = "") -> str:
     if value.get(field) is not None:
-        wanted = "a mapping" if field == "metadata" else "a string"
-        return f"{prefix}{field}: {called(value[field])} is not allowed; write {wanted}, {example}"
+        expected = "a mapping" if field == "metadata" else "a string"
+        return f"{prefix}{field}: {called(value[field])} is not allowed; write {expected}, {example}"
     suggestion = nearest(field, (key for key in value if key not in TOP_LEVEL))
     if suggestion:
         return f"{prefix}{field} is missing; did you mean {field} where you wrote {suggestion}?"

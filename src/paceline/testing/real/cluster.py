@@ -137,7 +137,7 @@ def real_cluster(assets: Path, nodes: int = TWO_NODES) -> Iterator[RealCluster]:
         home = _home(stack, assets, _HOME_OF_TWO, "kube-proxy")
         _make_bridge(stack, _JOINT, f"{JOINED}/24")
         tolerations = [
-            f"--default-{why}-toleration-seconds={_TOLERATION_SECONDS}" for why in ("not-ready", "unreachable")
+            f"--default-{taint}-toleration-seconds={_TOLERATION_SECONDS}" for taint in ("not-ready", "unreachable")
         ]
         kube = stack.enter_context(real_kube(assets, (*_APISERVER_FLAGS, *tolerations), address=JOINED))
         sites = tuple(_join(stack, _site(home, number), nodes) for number in range(1, nodes + 1))

@@ -32,7 +32,7 @@ def differences(life: Life, expected: Outcome, seen: Outcome) -> Iterator[str]:
 
 
 def _stories(life: Life, expected: Outcome, seen: Outcome) -> Iterator[str]:
-    """Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one."""
+    """A controller that dies between a write and its event omits the event; it never repeats or invents one."""
     for (about, reason, message), times in sorted(seen.events.items()):
         is_expected = expected.events.get((about, reason, message), reason in life.may_say)
         if _is_job(about) and times > is_expected:

@@ -43,8 +43,8 @@ class Client:
         assert status == 200, answer
         return [entry["name"] for entry in answer["entries"]]
 
-    def put(self, path, data, offset, whole, **query):
-        return self.json("PUT", "/upload", data, path=path, offset=offset, size=len(whole), id="x", **query)
+    def put(self, path, data, offset, content, **query):
+        return self.json("PUT", "/upload", data, path=path, offset=offset, size=len(content), id="x", **query)
 
 
 @pytest.fixture
@@ -215,22 +215,22 @@ def test_a_folder_is_downloaded_as_one_file(client, volume):
 
 
 def test_an_upload_goes_on_where_it_was_cut_and_ends_as_the_same_bytes(client, volume):
-    whole = os.urandom(300_000)
-    assert client.put("f", whole[:100_000], 0, whole)[1] == {"offset": 100_000, "done": False}
+    content = os.urandom(300_000)
+    assert client.put("f", content[:100_000], 0, content)[1] == {"offset": 100_000, "done": False}
     # Cut in the middle of a part: only whole parts count.
     with socket.create_connection(client.server.server_address[:2]) as raw:
-        query = urlencode({"path": "f", "offset": 100_000, "size": len(whole), "id": "x"})
+        query = urlencode({"path": "f", "offset": 100_000, "size": len(content), "id": "x"})
         head = f"PUT /upload?{query} HTTP/1.1\r\nHost: x\r\n{TOKEN_HEADER}: {TOKEN}\r\nContent-Length: 100000\r\n\r\n"
-        raw.sendall(head.encode() + whole[100_000:150_000])
+        raw.sendall(head.encode() + content[100_000:150_000])
     assert not (volume / "f").exists()
-    _, answer = client.json("GET", "/upload", path="f", size=len(whole), id="x")
+    _, answer = client.json("GET", "/upload", path="f", size=len(content), id="x")
     assert answer == {"offset": 100_000}
-    status, answer = client.put("f", whole[150_000:], 150_000, whole)
+    status, answer = client.put("f", content[150_000:], 150_000, content)
     assert (status, answer["message"]) == (409, "the next part begins at 100000")
-    digest = hashlib.sha256(whole[100_000:]).hexdigest()
-    assert client.put("f", whole[100_000:], 100_000, whole, sha256="0" * 64)[0] == 422
-    assert client.put("f", whole[100_000:], 100_000, whole, sha256=digest)[1]["done"]
-    assert (volume / "f").read_bytes() == whole
+    digest = hashlib.sha256(content[100_000:]).hexdigest()
+    assert client.put("f", content[100_000:], 100_000, content, sha256="0" * 64)[0] == 422
+    assert client.put("f", content[100_000:], 100_000, content, sha256=digest)[1]["done"]
+    assert (volume / "f").read_bytes() == content
     assert client.names() == ["f"]
 
 
