@@ -2,9 +2,9 @@ import type { curves as en } from '../en/curves.ts';
 
 export const curves: typeof en = {
   none: '还没有曲线',
-  noneHint: '将 TensorBoard 事件文件写入 spec.tensorboardSpec 指定的文件夹，或在日志中打印 “step 100 loss=0.31” 这样的行。',
+  noneHint: '将 TensorBoard 事件文件写入 spec.tensorboardSpec 指定的目录，或在日志中打印 “step 100 loss=0.31” 这样的行。',
   noEvents: '还没有事件文件',
-  noEventsHint: (place) => `作业的 TensorBoard 在 ${place} 查找事件文件，但那里没有。代码是否写入了该文件夹？`,
+  noEventsHint: (place) => `作业的 TensorBoard 在 ${place} 查找事件文件，但那里没有。代码是否写入了该目录？`,
   fromEvents: (place) => `来自 ${place} 的事件文件`,
   fromLogs: '来自第一个副本的日志',
   source: '来源',
