@@ -98,7 +98,6 @@ export const apps: typeof en = {
     address: '地址',
     object: '所属对象',
     since: '开始时间',
-    reason: '原因',
     finished: '所有 Worker 均已结束：本次训练已完成。',
     log: '日志',
     open: '打开',
@@ -306,6 +305,7 @@ export const apps: typeof en = {
     reload: '载入当前参数值',
   },
   form: {
+    defaultIs: (value) => `默认：${value}。`,
     defaultOf: (value) => `默认：${value}`,
     empty: '空',
     reset: (name) => `把 ${name} 恢复为默认值`,
