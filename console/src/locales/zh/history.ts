@@ -3,9 +3,10 @@ import type { history as en } from '../en/history.ts';
 export const history: typeof en = {
   title: '历史',
   about: '每个作业都会留下记录，删除之后也在；日志和图表在节点保存期内可以查看。',
-  find: '键入名称、类型或原因以搜索',
+  find: '搜索名称、类型或原因',
   all: '全部',
   deleted: '已删除',
+  underWay: '未结束',
   count: (shown, total) => (shown === total ? `共 ${total} 个` : `${shown} / ${total} 个`),
   reading: (count) => `已读取 ${count} 个…`,
   more: (count) => `显示更多（还有 ${count} 个）`,
