@@ -26,7 +26,7 @@ export const job: typeof en = {
     waiting: '正在等待资源',
     waitingPlain: '作业正在等待',
     rejected: '作业不合法，没有启动',
-    whatToDo: '该怎么做',
+    whatToDo: '该怎么做：',
     wholeLog: '完整日志',
     lastLines: '日志的最后几行',
     noLines: '日志没有内容。',
