@@ -19,7 +19,7 @@ export const settings = {
   cluster: 'Cluster',
   embedded: 'Embedded cluster',
   server: 'Address',
-  expires: 'Ends',
+  expires: 'Valid until',
   expiresNever: 'With the browser',
   logOutEverywhere: 'Log out everywhere…',
   logOutEverywhereHint: 'All sessions of this console end, in every browser, this one too. Whoever can read the kubeconfig logs in again with `paceline ui`.',

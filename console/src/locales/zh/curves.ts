@@ -11,7 +11,7 @@ export const curves: typeof en = {
   sources: { events: '事件文件', logs: '日志' },
   smoothing: '平滑',
   axis: '横轴',
-  axes: { step: '步数', elapsed: '用时', time: '时刻' },
+  axes: { step: '步数', elapsed: '相对时间', time: '实际时间' },
   log: '对数坐标',
   find: '查找指标',
   findRun: '运行（正则表达式）',
