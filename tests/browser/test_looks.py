@@ -82,6 +82,23 @@ SQUEEZED = """() => [...document.querySelectorAll('th, td *, dd, button, label')
   const box = element.getBoundingClientRect();
   return hasText && element.checkVisibility() && box.width > 0 && box.width < 3 * size && box.height > 4 * size;
 }).map(element => element.textContent.trim().slice(0, 80))"""
+# Hints in empty fields that are longer than their field.
+SHORT_FIELDS = """() => [...document.querySelectorAll('input[placeholder]')].filter(input => {
+  const style = getComputedStyle(input);
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = style.font;
+  const room = input.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return input.checkVisibility() && input.value === '' && pen.measureText(input.placeholder).width > room + 1;
+}).map(input => input.placeholder)"""
+# Columns that nobody can scroll to. The header of a table that scrolls follows its body.
+HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table => {
+  const scrolls = box => ['auto', 'scroll'].includes(getComputedStyle(box).overflowX);
+  const clips = box => ['hidden', 'clip'].includes(getComputedStyle(box).overflowX);
+  let box = table.parentElement;
+  while (box && !scrolls(box) && !clips(box)) box = box.parentElement;
+  return table.checkVisibility() && !table.closest('.ant-table-header') && box && clips(box)
+    && table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
+}).map(table => [...table.querySelectorAll('th')].at(-1)?.textContent || table.textContent.slice(-40))"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -199,10 +216,17 @@ def faults_of(page, look):
         yield f"cut off: {text}"
     for text in page.evaluate(SQUEEZED):
         yield f"squeezed: {text}"
+    for text in page.evaluate(SHORT_FIELDS):
+        yield f"hint longer than its field: {text}"
+    for text in page.evaluate(HIDDEN_COLUMNS):
+        yield f"columns out of reach: {text}"
     if look.language == "zh":
         for text in page.evaluate(TEXTS, VERBATIM):
             if ENGLISH.search(text):
                 yield f"not translated: {text.strip()[:80]}"
+        # What built-in templates say of their values has words; other templates speak English.
+        for text in page.locator("form.pl-train [lang=en]").all_text_contents():
+            yield f"not translated: {text.strip()[:80]}"
     yield from axe_violations(page)
 
 
