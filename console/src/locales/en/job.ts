@@ -26,7 +26,7 @@ export const job = {
     waiting: 'Waiting for resources',
     waitingPlain: 'The job waits',
     rejected: 'The job is not valid and was not started',
-    whatToDo: 'What to do:',
+    whatToDo: 'What to do: ',
     wholeLog: 'Whole log',
     lastLines: 'Last lines of the log',
     noLines: 'The log has no lines.',

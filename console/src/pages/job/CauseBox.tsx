@@ -67,7 +67,8 @@ export function CauseBox({ view }: { view: JobView }) {
       <div className="pl-cause-advice">
         <BulbOutlined aria-hidden />
         <p>
-          <strong>{words.whatToDo}</strong> {cause.neverRuns ? words.neverRuns : advice || cause.message}{' '}
+          <strong>{words.whatToDo}</strong>
+          {cause.neverRuns ? words.neverRuns : advice || cause.message}{' '}
           {isFailure && view.restarts.limit !== null && view.restarts.left !== null && (view.restarts.left === 0 || cause.kind === 'Restarted') && <span className="pl-soft">{words.restartsLeft(view.restarts.left, view.restarts.limit)}</span>}
         </p>
       </div>
