@@ -232,6 +232,7 @@ export const create = {
     words: (count: number) => (count === 1 ? '1 word' : `${count} words`),
     openQuote: (quote: string) => `The quote ${quote} is not closed.`,
     lines: 'This command has line breaks: edit it in the YAML.',
+    required: 'Fill this in.',
     notNumber: 'Not a number',
     newClaim: 'New claim…',
     noClaims: 'This project has no claims yet.',

@@ -234,6 +234,7 @@ export const create: typeof en = {
     words: (count) => `${count} 个词`,
     openQuote: (quote) => `引号 ${quote} 没有闭合。`,
     lines: '此命令包含换行，请在 YAML 中编辑。',
+    required: '请填写此项。',
     notNumber: '不是数字',
     newClaim: '新建存储卷…',
     noClaims: '此项目还没有存储卷。',
