@@ -100,6 +100,13 @@ HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table =
     && table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
 }).map(table => [...table.querySelectorAll('th')].at(-1)?.textContent || table.textContent.slice(-40))"""
 
+PLACES = {
+    "cut off": CUT,
+    "squeezed": SQUEEZED,
+    "hint longer than its field": SHORT_FIELDS,
+    "columns out of reach": HIDDEN_COLUMNS,
+}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def some_jobs(cluster):
@@ -212,24 +219,21 @@ def settle(page):
 def faults_of(page, look):
     if page.evaluate("() => document.documentElement.scrollWidth > window.innerWidth + 1"):
         yield "the page is wider than the window"
-    for text in page.evaluate(CUT):
-        yield f"cut off: {text}"
-    for text in page.evaluate(SQUEEZED):
-        yield f"squeezed: {text}"
-    for text in page.evaluate(SHORT_FIELDS):
-        yield f"hint longer than its field: {text}"
-    for text in page.evaluate(HIDDEN_COLUMNS):
-        yield f"columns out of reach: {text}"
+    for fault, places in PLACES.items():
+        for text in page.evaluate(places):
+            yield f"{fault}: {text}"
     if look.language == "zh":
-        for text in page.evaluate(TEXTS, VERBATIM):
-            if ENGLISH.search(text):
-                yield f"not translated: {text.strip()[:80]}"
-        # What built-in templates say of their values has words; other templates speak English.
-        # So has an empty field that must be filled in.
-        for text in page.locator("form.pl-train [lang=en], .pf-finding [translate=no]").all_text_contents():
-            if ENGLISH.search(text):
-                yield f"not translated: {text.strip()[:80]}"
+        yield from untranslated(page)
     yield from axe_violations(page)
+
+
+def untranslated(page):
+    """Yield English of our own; built-in templates and empty fields have words, though the server speaks English."""
+    ours = page.evaluate(TEXTS, VERBATIM)
+    told = page.locator("form.pl-train [lang=en], .pf-finding [translate=no]").all_text_contents()
+    for text in (*ours, *told):
+        if ENGLISH.search(text):
+            yield f"not translated: {text.strip()[:80]}"
 
 
 def axe_violations(page):
