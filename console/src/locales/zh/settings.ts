@@ -48,7 +48,7 @@ export const settings: typeof en = {
     expiredTitle: '会话已结束',
     expiredHint: '请重新登录，后面的页面会保持原样。',
     checkAgain: '我已登录',
-    tagline: '分布式训练，一条命令即可。',
+    tagline: '一行命令，分布式训练。',
   },
   about: {
     title: '关于',
