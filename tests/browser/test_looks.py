@@ -82,6 +82,30 @@ SQUEEZED = """() => [...document.querySelectorAll('th, td *, dd, button, label')
   const box = element.getBoundingClientRect();
   return hasText && element.checkVisibility() && box.width > 0 && box.width < 3 * size && box.height > 4 * size;
 }).map(element => element.textContent.trim().slice(0, 80))"""
+# Hints in empty fields that are longer than their field.
+SHORT_FIELDS = """() => [...document.querySelectorAll('input[placeholder]')].filter(input => {
+  const style = getComputedStyle(input);
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = style.font;
+  const room = input.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return input.checkVisibility() && input.value === '' && pen.measureText(input.placeholder).width > room + 1;
+}).map(input => input.placeholder)"""
+# Columns that nobody can scroll to. The header of a table that scrolls follows its body.
+HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table => {
+  const scrolls = box => ['auto', 'scroll'].includes(getComputedStyle(box).overflowX);
+  const clips = box => ['hidden', 'clip'].includes(getComputedStyle(box).overflowX);
+  let box = table.parentElement;
+  while (box && !scrolls(box) && !clips(box)) box = box.parentElement;
+  return table.checkVisibility() && !table.closest('.ant-table-header') && box && clips(box)
+    && table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
+}).map(table => [...table.querySelectorAll('th')].at(-1)?.textContent || table.textContent.slice(-40))"""
+
+PLACES = {
+    "cut off": CUT,
+    "squeezed": SQUEEZED,
+    "hint longer than its field": SHORT_FIELDS,
+    "columns out of reach": HIDDEN_COLUMNS,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -195,15 +219,21 @@ def settle(page):
 def faults_of(page, look):
     if page.evaluate("() => document.documentElement.scrollWidth > window.innerWidth + 1"):
         yield "the page is wider than the window"
-    for text in page.evaluate(CUT):
-        yield f"cut off: {text}"
-    for text in page.evaluate(SQUEEZED):
-        yield f"squeezed: {text}"
+    for fault, places in PLACES.items():
+        for text in page.evaluate(places):
+            yield f"{fault}: {text}"
     if look.language == "zh":
-        for text in page.evaluate(TEXTS, VERBATIM):
-            if ENGLISH.search(text):
-                yield f"not translated: {text.strip()[:80]}"
+        yield from untranslated(page)
     yield from axe_violations(page)
+
+
+def untranslated(page):
+    """Yield English of our own; built-in templates and empty fields have words, though the server speaks English."""
+    ours = page.evaluate(TEXTS, VERBATIM)
+    told = page.locator("form.pl-train [lang=en], .pf-finding [translate=no]").all_text_contents()
+    for text in (*ours, *told):
+        if ENGLISH.search(text):
+            yield f"not translated: {text.strip()[:80]}"
 
 
 def axe_violations(page):

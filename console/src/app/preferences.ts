@@ -1,5 +1,5 @@
 /** What a person chose in this browser. localStorage keeps this and the watched jobs (watches/store.ts), nothing else. */
-import { useSyncExternalStore } from 'react';
+import { useCallback, useSyncExternalStore } from 'react';
 
 export type Language = 'en' | 'zh';
 export type ThemeChoice = 'light' | 'dark' | 'system';
@@ -82,5 +82,6 @@ export function usePreferences(): [Preferences, (patch: Partial<Preferences>) =>
 export function useChoice<T>(key: string, initial: T): [T, (value: T) => void] {
   const [{ pages }] = usePreferences();
   const value = key in pages ? (pages[key] as T) : initial;
-  return [value, (next: T) => setPreferences({ pages: { ...current.pages, [key]: next } })];
+  const keep = useCallback((next: T) => setPreferences({ pages: { ...current.pages, [key]: next } }), [key]);
+  return [value, keep];
 }

@@ -43,6 +43,12 @@ export function findingsAt(findings: readonly Finding[], path: Path): Finding[] 
   return findings.filter(({ path: at }) => at === spelled || at.startsWith(`${spelled}.`) || at.startsWith(`${spelled}[`));
 }
 
+/** An empty field that must not be empty is said to be so in the person's words; the server's are of what a value must look like. */
+export function sayMissing(findings: readonly Finding[], path: Path, words: string): Finding[] {
+  const spelled = spell(path);
+  return findings.map((finding) => (finding.path === spelled && finding.severity === 'error' ? { ...finding, message: words } : finding));
+}
+
 /** Faults before warnings. */
 export function worst(findings: readonly Finding[]): Finding | undefined {
   return findings.find((finding) => finding.severity === 'error') ?? findings[0];

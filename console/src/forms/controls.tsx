@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import { useObjects } from '../app/hooks.ts';
 import { useText } from '../app/i18n.tsx';
 import { parseQuantity } from '../parts/index.ts';
+import { sayMissing } from './checks.ts';
 import { useForm, useNames, useValue } from './context.tsx';
 import { same, type Path } from './document.ts';
 import { Field, type Ids } from './Field.tsx';
@@ -66,10 +67,12 @@ interface Plain {
 }
 
 export function TextControl({ path, label, isRequired, example, isWide = false }: Plain) {
+  const { create } = useText();
   const { value, set, findings } = useValue(path);
   const words = useFieldWords(label);
+  const shown = isRequired && asText(value) === '' ? sayMissing(findings, path, create.control.required) : findings;
   return (
-    <Field {...words} path={path} findings={findings} isRequired={isRequired} isWide={isWide}>
+    <Field {...words} path={path} findings={shown} isRequired={isRequired} isWide={isWide}>
       {(ids) => (
         <Input
           {...ids}

@@ -4,7 +4,7 @@ import { useText, type Words } from '../app/i18n.tsx';
 import { Link, navigate, pathOf } from '../app/router.tsx';
 import { Ago, Facts } from '../parts/index.ts';
 import { AppStatus } from './AppStatus.tsx';
-import { claimsOf, imageOf, logPlaces, ownerOf, pauseReason, phaseOf, PLURALS, sizeOf, waitingFor, type AppKind, type Service } from './service.ts';
+import { claimsOf, imageOf, logPlaces, ownerOf, ownerUrl, pauseReason, phaseOf, PLURALS, sizeOf, waitingFor, type AppKind, type Service } from './service.ts';
 
 interface Props {
   kind: AppKind;
@@ -68,9 +68,8 @@ function factsOf(kind: AppKind, service: Service, t: Words): Fact[] {
           [words.claims, <Places key="places" places={claimsOf(service)} none={words.noClaim} />],
           [words.image, <span key="image" className="pl-mono">{imageOf(service) || words.defaultImage}</span>],
         ];
-  const job: Fact[] = owner
-    ? [[words.job, <Link key="job" to={pathOf('jobs', service.metadata.namespace, owner.kind, owner.name)}>{owner.name}</Link>]]
-    : [];
+  const isApp = owner?.kind === 'TrainingApp';
+  const job: Fact[] = owner ? [[isApp ? t.job.facts.application : words.job, <Link key="job" to={ownerUrl(service.metadata.namespace, owner)}>{owner.name}</Link>]] : [];
   const used = service.status?.lastActivity;
   return [
     ...first,

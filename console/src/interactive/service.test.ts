@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { claimsOf, imageOf, listPath, logPlaces, ownerOf, pauseReason, phaseOf, sizeOf, type Service } from './service.ts';
+import { claimsOf, imageOf, listPath, logPlaces, ownerOf, ownerUrl, pauseReason, phaseOf, sizeOf, type Service } from './service.ts';
 
 const service = (more: Partial<Service> = {}): Service => ({
   metadata: { name: 'x', namespace: 'default', uid: 'u' },
@@ -68,4 +68,9 @@ test('only a controlling owner counts', () => {
 test('the list of one namespace or of all', () => {
   expect(listPath('TensorBoard', 'a b')).toBe('/apis/tensorstack.dev/v1beta1/namespaces/a%20b/tensorboards');
   expect(listPath('Notebook', '')).toBe('/apis/tensorstack.dev/v1beta1/notebooks');
+});
+
+test('the owner of a TensorBoard is a job or an application, each with its page', () => {
+  expect(ownerUrl('team', { kind: 'PyTorchTrainingJob', name: 'mnist' })).toBe('/jobs/team/PyTorchTrainingJob/mnist');
+  expect(ownerUrl('team', { kind: 'TrainingApp', name: 'points' })).toBe('/apps/team/points');
 });

@@ -1,4 +1,5 @@
 /** What a TensorBoard or Notebook says about itself, read from its object. */
+import { pathOf } from '../app/router.tsx';
 
 export type AppKind = 'TensorBoard' | 'Notebook';
 
@@ -104,6 +105,11 @@ export function sizeOf(service: Service): { cpu?: string; memory?: string; devic
 /** The job that a TensorBoard belongs to, and with which it is deleted. */
 export function ownerOf(service: Service): { kind: string; name: string } | undefined {
   return service.metadata.ownerReferences?.find((owner) => owner.controller);
+}
+
+/** The page of that owner. */
+export function ownerUrl(namespace: string, { kind, name }: { kind: string; name: string }): string {
+  return kind === 'TrainingApp' ? pathOf('apps', namespace, name) : pathOf('jobs', namespace, kind, name);
 }
 
 /** The collection in the Kubernetes API; '' stands for all namespaces. */

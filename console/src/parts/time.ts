@@ -27,13 +27,23 @@ export function durationText(duration: number, { duration: words }: Common): str
   return words.days(Math.floor(seconds / 86_400), Math.floor((seconds % 86_400) / 3600));
 }
 
+// Making one takes longer than drawing a cell, and a list has two in each row.
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(lang: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${lang} ${options.dateStyle ?? ''}`;
+  const format = formats.get(key) ?? new Intl.DateTimeFormat(lang, options);
+  formats.set(key, format);
+  return format;
+}
+
 /** A point in time in the browser's zone, to the second. */
 export function absoluteText(time: number, lang: string): string {
-  return new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
+  return formatOf(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
 }
 
 export function clockText(time: number, lang: string): string {
-  return new Intl.DateTimeFormat(lang, { timeStyle: 'medium', hour12: false }).format(time);
+  return formatOf(lang, { timeStyle: 'medium', hour12: false }).format(time);
 }
 
 /** How long to wait before a text that says how old something is can change. */

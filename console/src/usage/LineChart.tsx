@@ -98,9 +98,10 @@ interface Look {
 function options(data: ChartData, look: Look): uPlot.Options {
   const colour = palettes[look.theme];
   const hues = replicaColours[look.theme];
-  const time = new Intl.DateTimeFormat(look.lang, { hour: '2-digit', minute: '2-digit' });
-  const second = new Intl.DateTimeFormat(look.lang, { timeStyle: 'medium' });
-  const day = new Intl.DateTimeFormat(look.lang, { month: 'numeric', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+  // By 24 hours, as the times of logs.
+  const time = new Intl.DateTimeFormat(look.lang, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const second = new Intl.DateTimeFormat(look.lang, { timeStyle: 'medium', hourCycle: 'h23' });
+  const day = new Intl.DateTimeFormat(look.lang, { month: 'numeric', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const font = '11px Inter Variable, sans-serif';
   const axis = { stroke: colour.inkFaint, font, grid: { stroke: colour.line, width: 1 }, ticks: { show: false } };
   return {

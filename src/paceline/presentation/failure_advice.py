@@ -90,6 +90,11 @@ def headline_of(job: Object) -> str:
     failure = status.failure
     if status.phase is not Phase.FAILED or failure is None or not failure.replica:
         return reason_of(job)
+    return failure_line(failure)
+
+
+def failure_line(failure: Failure) -> str:
+    """Return a failure in one line."""
     line = failure.message or _telling_line(failure.last_lines or ())
     reason = "" if failure.reason in PLAIN_REASONS else f", {failure.reason}"
     text = f"{failure.replica}: {describe_exit_code(failure.exit_code)}{reason}"

@@ -1,10 +1,13 @@
 """What records say about jobs of the past: rows of a list, and the facts of one."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, name_of, namespace_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
+from paceline.model.job_status import Failure, Phase
+from paceline.presentation.failure_advice import failure_line
 
 # The phase of a record without an outcome: its job has not ended.
 UNDER_WAY = "Running"
@@ -13,7 +16,7 @@ UNDER_WAY = "Running"
 def history_row(record: Object) -> dict[str, Any]:
     """Return what a list shows of a record."""
     spec, status = record["spec"], record.get("status") or {}
-    job, failure = spec["job"], status.get("failure") or {}
+    job = spec["job"]
     started, ended = str(status.get("startTime") or ""), end_of(record)
     return {
         "record": name_of(record),
@@ -24,7 +27,7 @@ def history_row(record: Object) -> dict[str, Any]:
         "phase": str(status.get("phase") or UNDER_WAY),
         "lastPhase": str(status.get("lastPhase") or ""),
         "isOver": bool(status.get("phase")),
-        "reason": str(failure.get("message") or status.get("reason") or ""),
+        "reason": _reason(status),
         "created": str(spec.get("created") or record["metadata"]["creationTimestamp"]),
         "started": started,
         "ended": ended,
@@ -36,6 +39,22 @@ def history_row(record: Object) -> dict[str, Any]:
         "metrics": dict(status.get("metrics") or {}),
         "hyperparameters": dict(spec.get("hyperparameters") or {}),
     }
+
+
+def _reason(status: Mapping[str, Any]) -> str:
+    """Return why a job ended: the replica that failed and its error, as the list of jobs has it, or the rule."""
+    failure = status.get("failure") or {}
+    if status.get("phase") != Phase.FAILED or not failure.get("replica"):
+        return str(failure.get("message") or status.get("reason") or "")
+    return failure_line(
+        Failure(
+            replica=str(failure["replica"]),
+            exit_code=failure.get("exitCode"),
+            reason=str(failure.get("reason") or ""),
+            message=str(failure.get("message") or ""),
+            last_lines=tuple(failure.get("lastLines") or ()),
+        )
+    )
 
 
 def end_of(record: Object) -> str:

@@ -3,7 +3,7 @@ import { plural } from './plural.ts';
 export const apps = {
   title: 'Applications',
   about: 'A training that you change and run again. Each change is a revision, with its own job, logs and results.',
-  count: (shown: number, total: number) => (shown === total ? String(total) : `${shown} of ${total}`),
+  count: (shown: number, total: number) => (shown === total ? plural(total, 'application') : `${shown} of ${plural(total, 'application')}`),
   find: 'Type a name to search',
   create: 'New application',
   emptyTitle: 'No application yet',
@@ -49,7 +49,7 @@ export const apps = {
   phaseChanged: (name: string, phase: string) => `${name} is now ${phase}`,
   revisionOf: (revision: number) => `revision ${revision}`,
   updatedAgo: 'updated',
-  askedBy: (name: string) => `last asked by ${name}`,
+  askedBy: (name: string) => `last action by ${name}`,
   changeValues: 'Change values',
   waits: 'The application waits',
   failed: 'The current revision failed',
@@ -99,7 +99,6 @@ export const apps = {
     address: 'Address',
     object: 'Belongs to',
     since: 'Since',
-    reason: 'Reason',
     finished: 'All workers have ended: this training is over.',
     log: 'Log',
     open: 'Open',
@@ -309,6 +308,7 @@ export const apps = {
     reload: 'Load the current values',
   },
   form: {
+    defaultIs: (value: string) => ` Default: ${value}.`,
     defaultOf: (value: string) => `default: ${value}`,
     empty: 'empty',
     reset: (name: string) => `Set ${name} back to its default`,

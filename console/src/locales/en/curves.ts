@@ -9,7 +9,7 @@ export const curves = {
   sources: { events: 'Event files', logs: 'Log' },
   smoothing: 'Smoothing',
   axis: 'Horizontal axis',
-  axes: { step: 'Step', elapsed: 'Time', time: 'Clock' },
+  axes: { step: 'Step', elapsed: 'Relative', time: 'Wall' },
   log: 'Logarithmic',
   find: 'Find a metric',
   findRun: 'Runs (regular expression)',

@@ -1,10 +1,13 @@
+import { plural } from './plural.ts';
+
 export const history = {
   title: 'History',
   about: 'Every job leaves a record, also when it is deleted; logs and charts stay as long as the node keeps them.',
-  find: 'Type a name, kind or reason to search',
+  find: 'Search name, kind or reason',
   all: 'All',
   deleted: 'Deleted',
-  count: (shown: number, total: number) => (shown === total ? String(total) : `${shown} of ${total}`),
+  underWay: 'Not over yet',
+  count: (shown: number, total: number) => (shown === total ? plural(total, 'record') : `${shown} of ${plural(total, 'record')}`),
   reading: (count: number) => `${count} so far …`,
   more: (count: number) => `Show more (${count} left)`,
   empty: 'No job has left a record yet',

@@ -51,6 +51,7 @@ export const jobs = {
   noMatchHint: 'Remove a filter, or search for another word.',
   emptyTitle: 'No jobs yet',
   emptyHint: 'A job runs your training with as many replicas as it needs. Start with one of these:',
+  resources: { cpu: 'CPU', memory: 'memory', 'ephemeral-storage': 'disk space', pods: 'pods' },
   needs: (amount: string, resource: string, free: string) => `needs ${amount} ${resource}, ${free} free`,
   asks: (amount: string, resource: string) => `needs ${amount} ${resource}`,
   place: (position: number, length: number) => `${ordinal(position)} of ${length.toLocaleString('en')} in the queue`,

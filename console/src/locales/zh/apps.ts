@@ -3,7 +3,7 @@ import type { apps as en } from '../en/apps.ts';
 export const apps: typeof en = {
   title: '应用',
   about: '可以反复修改、反复运行的训练。每次修改都是一个版本，有自己的作业、日志和结果。',
-  count: (shown, total) => (shown === total ? String(total) : `${total} 个中的 ${shown} 个`),
+  count: (shown, total) => (shown === total ? `共 ${total} 个` : `${shown} / ${total} 个`),
   find: '键入名称以搜索',
   create: '新建应用',
   emptyTitle: '还没有应用',
@@ -45,7 +45,7 @@ export const apps: typeof en = {
   deleted: '此应用已被卸载',
   deletedHint: '这里显示的是最后已知的状态。存储卷上的文件会保留。',
   deleting: '此应用正在被卸载。',
-  phaseChanged: (name, phase) => `${name} 现在${phase}`,
+  phaseChanged: (name, phase) => `${name} 的状态：${phase}`,
   revisionOf: (revision) => `版本 ${revision}`,
   updatedAgo: '更新于',
   askedBy: (name) => `最近操作者 ${name}`,
@@ -97,8 +97,7 @@ export const apps: typeof en = {
     restarts: '重启次数',
     address: '地址',
     object: '所属对象',
-    since: '自',
-    reason: '原因',
+    since: '开始时间',
     finished: '所有 Worker 均已结束：本次训练已完成。',
     log: '日志',
     open: '打开',
@@ -180,7 +179,7 @@ export const apps: typeof en = {
 
   train: {
     title: '模型训练',
-    about: '运行您自己的训练代码。数据位于 /input；代码写入 /output 的文件会保留。',
+    about: '运行你自己的训练代码。数据位于 /input；代码写入 /output 的文件会保留。',
     titleOf: (template) => `新建应用：${template}`,
     titleChange: (name) => `修改 ${name} 的参数值`,
     project: '项目',
@@ -306,6 +305,7 @@ export const apps: typeof en = {
     reload: '载入当前参数值',
   },
   form: {
+    defaultIs: (value) => `默认：${value}。`,
     defaultOf: (value) => `默认：${value}`,
     empty: '空',
     reset: (name) => `把 ${name} 恢复为默认值`,

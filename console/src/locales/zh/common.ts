@@ -87,7 +87,7 @@ export const common: typeof en = {
     unreachableHint: '请确认集群正在运行（paceline up），或网络可以访问它。页面会自动重试。',
     unauthorized: '会话已结束',
     unauthorizedHint: '请重新登录，当前页面会保持原样。',
-    forbidden: '您没有此权限',
+    forbidden: '你没有此权限',
     forbiddenHint: '请向集群管理员申请信息中列出的权限。',
     notFound: '对象不存在',
     notFoundHint: '它可能已被删除，或名称不同。',

@@ -14,6 +14,7 @@ import { overview } from './overview.ts';
 import { palette } from './palette.ts';
 import { reasons } from './reasons.ts';
 import { settings } from './settings.ts';
+import { templates } from './templates.ts';
 import { volumes } from './volumes.ts';
 import { usage } from './usage.ts';
 
@@ -35,6 +36,7 @@ export const words: Words = {
   palette,
   reasons,
   settings,
+  templates,
   volumes,
   usage,
 };

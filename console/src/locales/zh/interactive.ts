@@ -54,7 +54,7 @@ export const interactive: typeof en = {
     TensorBoard: '还没有 TensorBoard',
   },
   emptyHint: {
-    Notebook: 'Notebook 是浏览器中的 JupyterLab，带有内核、终端，并挂载您的存储卷。请为它绑定存储卷，这样暂停后文件仍会保留。',
+    Notebook: 'Notebook 是浏览器中的 JupyterLab，带有内核、终端，并挂载你的存储卷。请为它绑定一个存储卷，这样暂停后文件仍会保留。',
     TensorBoard:
       '将事件文件写入存储卷（例如 SummaryWriter("/mnt/log")），再为该目录创建 TensorBoard。设置了 tensorboardSpec 的作业会自动创建。',
   },

@@ -51,6 +51,7 @@ export const jobs: typeof en = {
   noMatchHint: '去掉一个筛选条件，或搜索其他词。',
   emptyTitle: '还没有作业',
   emptyHint: '作业用所需数量的副本运行你的训练。可以这样开始：',
+  resources: { cpu: 'CPU', memory: '内存', 'ephemeral-storage': '磁盘空间', pods: 'Pod' },
   needs: (amount, resource, free) => `需要 ${amount} ${resource}，空闲 ${free}`,
   asks: (amount, resource) => `需要 ${amount} ${resource}`,
   place: (position, length) => `排队第 ${position} 位，共 ${length} 个`,

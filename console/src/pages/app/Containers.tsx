@@ -6,6 +6,7 @@ import { Link } from '../../app/router.tsx';
 import { Ago, Duration, Empty, Facts } from '../../parts/index.ts';
 import { jobUrl } from '../jobs/cells.tsx';
 import { useIsNarrow } from '../jobs/layout.ts';
+import { explained, Why } from './explained.tsx';
 import { PhaseTag } from './PhaseTag.tsx';
 import { filterContainers } from './rows.ts';
 import { serviceLogUrl } from './tabs.ts';
@@ -48,16 +49,8 @@ function PodName({ row }: { row: AppContainer }) {
   );
 }
 
-function State({ row }: { row: AppContainer }) {
-  const why = [row.reason, row.message].filter((part) => part !== '' && part !== 'Completed').join(': ');
-  return (
-    <span className="pl-app-lines">
-      <span>
-        <PhaseTag phase={row.state} />
-      </span>
-      {why !== '' && row.state !== 'Succeeded' && <span className="pl-soft pl-wrap pl-app-why" lang="en">{why}</span>}
-    </span>
-  );
+function whyOf(row: AppContainer): string {
+  return row.state === 'Succeeded' ? '' : [row.reason, row.message].filter((part) => part !== '' && part !== 'Completed').join(': ');
 }
 
 function Links({ row, view }: { row: AppContainer; view: AppView }) {
@@ -86,7 +79,7 @@ function ContainerTable({ rows, view }: { rows: AppContainer[]; view: AppView })
       ),
     },
     { key: 'service', title: words.service, render: (_, row) => row.service || '–' },
-    { key: 'state', title: words.state, render: (_, row) => <State row={row} /> },
+    { key: 'state', title: words.state, render: (_, row) => <PhaseTag phase={row.state} /> },
     { key: 'exit', title: words.exit, render: (_, row) => <span className="pl-figures">{row.exitCode ?? '–'}</span> },
     { key: 'restarts', title: words.restarts, render: (_, row) => <span className="pl-figures">{row.restarts}</span> },
     { key: 'node', title: words.node, render: (_, row) => row.node || '–' },
@@ -98,7 +91,7 @@ function ContainerTable({ rows, view }: { rows: AppContainer[]; view: AppView })
   ];
   return (
     <div className="pl-card-table pl-table-scroll pl-app-table">
-      <Table<AppContainer> size="middle" rowKey="id" columns={columns} dataSource={rows} pagination={rows.length > 100 ? { pageSize: 100 } : false} onRow={(row) => ({ 'data-container': row.container, 'data-service': row.service }) as object} />
+      <Table<AppContainer> size="middle" rowKey="id" columns={columns} dataSource={rows} expandable={explained(rows, (row) => row.id, whyOf)} pagination={rows.length > 100 ? { pageSize: 100 } : false} onRow={(row) => ({ 'data-container': row.container, 'data-service': row.service }) as object} />
     </div>
   );
 }
@@ -116,6 +109,7 @@ function ContainerCard({ row, view }: { row: AppContainer; view: AppView }) {
           <Links row={row} view={view} />
         </span>
       </header>
+      <Why text={whyOf(row)} />
       <Facts
         items={[
           [words.pod, <PodName key="p" row={row} />],

@@ -6,6 +6,7 @@ import { AppFrame } from '../../interactive/AppFrame.tsx';
 import { listPath, type Service } from '../../interactive/service.ts';
 import { Empty, Facts } from '../../parts/index.ts';
 import { useIsNarrow } from '../jobs/layout.ts';
+import { explained, Why } from './explained.tsx';
 import { PhaseTag } from './PhaseTag.tsx';
 import { appUrl } from './tabs.ts';
 import type { AppRoute, AppView } from './view.ts';
@@ -81,25 +82,14 @@ function RouteTable({ view }: { view: AppView }) {
   const columns: TableColumnType<AppRoute>[] = [
     { key: 'name', title: words.name, render: (_, route) => <Link to={routeUrl(view, route)}>{route.name}</Link> },
     { key: 'shows', title: words.shows, render: (_, route) => <Shows route={route} /> },
-    {
-      key: 'state',
-      title: words.state,
-      render: (_, route) => (
-        <span className="pl-app-lines">
-          <span>
-            <PhaseTag phase={route.phase} />
-          </span>
-          {route.waiting !== '' && <span className="pl-soft pl-wrap" lang="en">{route.waiting}</span>}
-        </span>
-      ),
-    },
+    { key: 'state', title: words.state, render: (_, route) => <PhaseTag phase={route.phase} /> },
     { key: 'folders', title: words.folders, width: 180, render: (_, route) => <Folders route={route} /> },
     { key: 'address', title: words.address, width: 200, render: (_, route) => <Outside route={route} /> },
     { key: 'open', title: '', width: 80, className: 'pl-nowrap', render: (_, route) => <OpenButton view={view} route={route} /> },
   ];
   return (
     <div className="pl-card-table pl-table-scroll">
-      <Table<AppRoute> size="middle" rowKey="name" columns={columns} dataSource={view.routes} pagination={view.routes.length > 100 ? { pageSize: 100 } : false} onRow={(route) => ({ 'data-route': route.name }) as object} />
+      <Table<AppRoute> size="middle" rowKey="name" columns={columns} dataSource={view.routes} expandable={explained(view.routes, (route) => route.name, (route) => route.waiting)} pagination={view.routes.length > 100 ? { pageSize: 100 } : false} onRow={(route) => ({ 'data-route': route.name }) as object} />
     </div>
   );
 }
@@ -116,12 +106,12 @@ function RouteCard({ route, view }: { route: AppRoute; view: AppView }) {
           <OpenButton view={view} route={route} />
         </span>
       </header>
+      <Why text={route.waiting} />
       <Facts
         items={[
           [words.shows, <Shows key="s" route={route} />],
           [words.folders, <Folders key="f" route={route} />],
           [words.address, <Outside key="a" route={route} />],
-          ...(route.waiting === '' ? [] : [[words.state, <span key="w" lang="en">{route.waiting}</span>] as const]),
         ]}
       />
     </article>

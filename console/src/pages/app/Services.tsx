@@ -4,6 +4,7 @@ import { Link, pathOf } from '../../app/router.tsx';
 import { Ago, Empty, Facts } from '../../parts/index.ts';
 import { useIsNarrow } from '../jobs/layout.ts';
 import { jobUrl } from '../jobs/cells.tsx';
+import { explained, Why } from './explained.tsx';
 import { PhaseTag } from './PhaseTag.tsx';
 import { isFinished } from './rows.ts';
 import { serviceLogUrl } from './tabs.ts';
@@ -43,15 +44,8 @@ function Belongs({ service, view }: { service: AppService; view: AppView }) {
   return <Link to={to} className="pl-nowrap">{service.object}</Link>;
 }
 
-function State({ service }: { service: AppService }) {
-  return (
-    <span className="pl-app-lines">
-      <span>
-        <PhaseTag phase={service.state} />
-      </span>
-      {service.reason !== '' && service.state !== 'Succeeded' && <span className="pl-wrap pl-soft pl-app-why" lang="en">{service.reason}</span>}
-    </span>
-  );
+function whyOf(service: AppService): string {
+  return service.state === 'Succeeded' ? '' : service.reason;
 }
 
 function ServiceTable({ view }: { view: AppView }) {
@@ -60,7 +54,7 @@ function ServiceTable({ view }: { view: AppView }) {
   const columns: TableColumnType<AppService>[] = [
     { key: 'name', title: words.name, render: (_, service) => <strong>{service.name}</strong> },
     { key: 'role', title: words.role, render: (_, service) => service.role },
-    { key: 'state', title: words.state, render: (_, service) => <State service={service} /> },
+    { key: 'state', title: words.state, render: (_, service) => <PhaseTag phase={service.state} /> },
     {
       key: 'running',
       title: words.running,
@@ -78,7 +72,7 @@ function ServiceTable({ view }: { view: AppView }) {
   ];
   return (
     <div className="pl-card-table pl-table-scroll pl-app-table">
-      <Table<AppService> size="middle" rowKey="name" columns={columns} dataSource={view.services} pagination={view.services.length > 100 ? { pageSize: 100 } : false} onRow={(service) => ({ 'data-service': service.name, 'data-state': service.state }) as object} />
+      <Table<AppService> size="middle" rowKey="name" columns={columns} dataSource={view.services} expandable={explained(view.services, (service) => service.name, whyOf)} pagination={view.services.length > 100 ? { pageSize: 100 } : false} onRow={(service) => ({ 'data-service': service.name, 'data-state': service.state }) as object} />
     </div>
   );
 }
@@ -95,6 +89,7 @@ function ServiceCard({ service, view }: { service: AppService; view: AppView }) 
           {words.log}
         </Link>
       </header>
+      <Why text={whyOf(service)} />
       <Facts
         items={[
           [words.role, service.role],
@@ -102,7 +97,6 @@ function ServiceCard({ service, view }: { service: AppService; view: AppView }) 
           [words.restarts, service.restarts],
           [words.address, <Address key="a" service={service} />],
           [words.object, <Belongs key="b" service={service} view={view} />],
-          ...(service.reason === '' ? [] : [[words.reason, <span key="w" lang="en">{service.reason}</span>] as const]),
         ]}
       />
     </article>

@@ -9,6 +9,7 @@ import { useNamespace } from '../../app/session.tsx';
 import { Ago, Empty, ErrorNotice, Loading, Page, Section, StatusTag } from '../../parts/index.ts';
 import { durationText } from '../../parts/time.ts';
 import { shortKind } from '../jobs/cells.tsx';
+import { useIsNarrow } from '../jobs/layout.ts';
 import { shownRows, type HistoryPage, type HistoryRow } from './rows.ts';
 
 const FEW = 200;
@@ -46,6 +47,7 @@ export function HistoryList() {
   const [most, setMost] = useState(FEW);
   const shown = useMemo(() => shownRows(rows ?? [], find, phase), [rows, find, phase]);
   const phases: Record<string, string> = { ...common.phases, Deleted: words.deleted };
+  const isNarrow = useIsNarrow();
   return (
     <Page name="history" title={words.title} description={words.about}>
       {error && <ErrorNotice error={error} />}
@@ -58,7 +60,8 @@ export function HistoryList() {
             <Segmented value={phase} onChange={(value) => setQuery({ phase: value })} options={PHASES.map((value) => ({ value, label: value === '' ? words.all : (phases[value] ?? value) }))} />
             <span className="pl-faint pl-figures" data-count={shown.length}>{isWhole ? words.count(shown.length, rows.length) : words.reading(rows.length)}</span>
           </div>
-          <Section isFlush>
+          {isNarrow && shown.slice(0, most).map((row) => <HistoryCard key={row.uid} row={row} />)}
+          {!isNarrow && <Section isFlush>
             <div className="pl-usage-scroll" tabIndex={0} role="region" aria-label={words.title}>
               <table className="pl-usage-table">
                 <thead>
@@ -71,22 +74,49 @@ export function HistoryList() {
                 <tbody>
                   {shown.slice(0, most).map((row) => (
                     <tr key={row.uid} data-record={row.record}>
-                      <td className="pl-nowrap"><StatusTag phase={row.phase}>{phases[row.phase] ?? row.phase}</StatusTag></td>
+                      <td className="pl-nowrap"><Outcome row={row} /></td>
                       <td><Link to={pathOf('history', row.namespace, row.record)} className="pl-job-name" translate="no">{row.name}</Link></td>
                       <td>{shortKind(row.kind)}</td>
                       <td className="pl-nowrap"><Ago time={row.created} /></td>
                       <td className="pl-nowrap pl-figures">{row.seconds === null ? '–' : durationText(row.seconds * 1000, common)}</td>
-                      <td className="pl-faint pl-history-reason" translate="no">{row.reason}</td>
+                      <td className="pl-faint pl-history-reason" translate="no" title={row.reason}>{row.reason}</td>
                     </tr>
                   ))}
                 </tbody>
               </table>
             </div>
-            {shown.length === 0 && <Empty title={words.noMatch} />}
-            {shown.length > most && <p className="pl-padded"><Button onClick={() => setMost(most * 5)}>{words.more(shown.length - most)}</Button></p>}
-          </Section>
+          </Section>}
+          {shown.length === 0 && <Empty title={words.noMatch} />}
+          {shown.length > most && <p className="pl-padded"><Button onClick={() => setMost(most * 5)}>{words.more(shown.length - most)}</Button></p>}
         </>
       )}
     </Page>
+  );
+}
+
+/** How a job ended. A record is written when it begins and when it ends, so it cannot say whether a job in between runs or waits. */
+function Outcome({ row }: { row: HistoryRow }) {
+  const { history: words, common } = useText();
+  const phases: Record<string, string> = { ...common.phases, Deleted: words.deleted };
+  if (!row.isOver) return <StatusTag phase={row.phase} tone="unknown">{words.underWay}</StatusTag>;
+  return <StatusTag phase={row.phase}>{phases[row.phase] ?? row.phase}</StatusTag>;
+}
+
+/** A record on a phone. */
+function HistoryCard({ row }: { row: HistoryRow }) {
+  const { common } = useText();
+  return (
+    <article className="pl-job-card" data-record={row.record}>
+      <div className="pl-job-card-top">
+        <Link to={pathOf('history', row.namespace, row.record)} className="pl-job-name" translate="no">{row.name}</Link>
+        <Outcome row={row} />
+      </div>
+      {row.reason !== '' && <span className="pl-faint pl-history-reason" translate="no" title={row.reason}>{row.reason}</span>}
+      <div className="pl-job-card-facts">
+        <span>{shortKind(row.kind)}</span>
+        {row.seconds !== null && <span className="pl-figures">{durationText(row.seconds * 1000, common)}</span>}
+        <Ago time={row.created} />
+      </div>
+    </article>
   );
 }

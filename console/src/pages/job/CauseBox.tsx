@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'react';
 import { useText, type Words } from '../../app/i18n.tsx';
 import { Link } from '../../app/router.tsx';
 import { Ago, CopyButton, StatusIcon } from '../../parts/index.ts';
+import { resourceName } from '../jobs/shortages.ts';
 import { causeUrl } from './logs.ts';
 import type { Advice, Cause, JobView } from './view.ts';
 
@@ -66,7 +67,8 @@ export function CauseBox({ view }: { view: JobView }) {
       <div className="pl-cause-advice">
         <BulbOutlined aria-hidden />
         <p>
-          <strong>{words.whatToDo}:</strong> {cause.neverRuns ? words.neverRuns : advice || cause.message}{' '}
+          <strong>{words.whatToDo}</strong>
+          {cause.neverRuns ? words.neverRuns : advice || cause.message}{' '}
           {isFailure && view.restarts.limit !== null && view.restarts.left !== null && (view.restarts.left === 0 || cause.kind === 'Restarted') && <span className="pl-soft">{words.restartsLeft(view.restarts.left, view.restarts.limit)}</span>}
         </p>
       </div>
@@ -133,12 +135,12 @@ export function isError(line: string): boolean {
 }
 
 function Shortages({ cause }: { cause: Cause }) {
-  const { job } = useText();
+  const { job, jobs } = useText();
   return (
     <ul className="pl-shortages">
       {(cause.shortages ?? []).map(({ resource, asked, free, total }) => (
         <li key={resource}>
-          <strong>{asked === '' ? job.cause.lacks(resource) : job.cause.needs(asked, resource)}</strong>
+          <strong>{asked === '' ? job.cause.lacks(resourceName(resource, jobs.resources)) : job.cause.needs(asked, resourceName(resource, jobs.resources))}</strong>
           {free !== '' && <span className="pl-soft">{job.cause.free(free, total)}</span>}
         </li>
       ))}

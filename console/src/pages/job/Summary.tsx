@@ -4,6 +4,7 @@ import { Link, pathOf } from '../../app/router.tsx';
 import { Ago, CopyButton, Duration, Facts, parseQuantity, Section, StatusTag } from '../../parts/index.ts';
 import { durationText } from '../../parts/time.ts';
 import { Bar, pairText } from '../jobs/cells.tsx';
+import { resourceName } from '../jobs/shortages.ts';
 import { metricIn, progressIn } from '../jobs/metrics.ts';
 import { percent } from '../jobs/progress.ts';
 import { Sparkline } from '../jobs/Sparkline.tsx';
@@ -163,14 +164,14 @@ function Values({ values }: { values: Record<string, unknown> }) {
 }
 
 function Resources({ facts }: { facts: FactsOf }) {
-  const { job } = useText();
+  const { job, jobs } = useText();
   const names = [...new Set([...Object.keys(facts.requests), ...Object.keys(facts.limits)])];
   const amount = (amounts: Record<string, string>, name: string) => parseQuantity(amounts[name] ?? '0') ?? 0;
   return (
     <span className="pl-values" title={job.facts.requestLimit}>
       {names.map((name) => (
         <span key={name} className="pl-value">
-          <span>{name}</span>
+          <span>{resourceName(name, jobs.resources)}</span>
           <strong>{pairText(amount(facts.requests, name), amount(facts.limits, name), name !== 'cpu' && !name.includes('/'))}</strong>
         </span>
       ))}

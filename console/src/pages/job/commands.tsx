@@ -10,6 +10,9 @@ import { jobUrl } from '../jobs/cells.tsx';
 import { TABS } from './tabs.ts';
 import type { JobView } from './view.ts';
 
+// What cannot be undone comes last.
+const DELETE = 'action delete';
+
 export function useJobCommands(view: JobView, isGone: boolean, ask: (action: ActionName) => void): void {
   const t = useText();
   const obstacle = useObstacle(view);
@@ -17,9 +20,10 @@ export function useJobCommands(view: JobView, isGone: boolean, ask: (action: Act
   const isOver = view.phase === 'Succeeded' || view.phase === 'Failed';
   const actions = view.actions
     .filter((entry) => obstacle(entry) === '')
-    .map(({ action }) => ({ id: `action ${action}`, label: t.actions.names[action], icon: ICONS[action], run: () => ask(action) }));
+    .map(({ action }) => ({ id: `action ${action}`, label: action === 'delete' ? `${t.actions.names.delete}…` : t.actions.names[action], icon: ICONS[action], run: () => ask(action) }));
+  const [last, first] = [actions.filter(({ id }) => id === DELETE), actions.filter(({ id }) => id !== DELETE)];
   const watch = { id: 'action watch', label: isWatched(view.uid) ? t.actions.watch.stop : t.actions.watch.start, icon: <BellOutlined />, run: () => toggle(view) };
   const clone = { id: 'action clone', label: t.actions.clone, icon: <CopyOutlined />, run: () => navigate(cloneUrl(view)) };
   const tabs = TABS.map((tab) => ({ id: `tab ${tab}`, label: t.job.tabs[tab], run: () => navigate(jobUrl(view, tab)) }));
-  useCommands([...(isGone ? [] : [...actions, ...(isOver ? [] : [watch]), clone]), ...tabs]);
+  useCommands([...(isGone ? [] : [...first, ...(isOver ? [] : [watch]), clone]), ...tabs, ...(isGone ? [] : last)]);
 }

@@ -1,18 +1,19 @@
 /** Search, filters and columns of the job list. */
 import { SearchOutlined, SettingOutlined } from '@ant-design/icons';
 import { Button, Checkbox, Input, Popover, Select, type InputRef } from 'antd';
-import { useEffect, useRef, useState, type Ref } from 'react';
+import { memo, useCallback, useEffect, useRef, useState, type Ref } from 'react';
 import { useText } from '../../app/i18n.tsx';
 import { StatusIcon, toneOf } from '../../parts/index.ts';
 import { shortKind } from './cells.tsx';
 import { ALL_COLUMNS, FIXED_COLUMNS, type ColumnKey } from './columns.tsx';
 import { Echoes } from './echoes.ts';
-import { DEFAULT_SORT, isFiltered, NO_FILTER, type Facet, type Facets, type JobFilter } from './filter.ts';
+import { DEFAULT_SORT, isFiltered, NO_FILTER, sameFacet, type Facet, type Facets, type FilterList, type JobFilter } from './filter.ts';
 
 interface Props {
   filter: JobFilter;
   facets: Facets;
   total: number;
+  /** Stays the same from render to render: the selects are not drawn again at every key in the search. */
   onChange: (patch: Partial<JobFilter>) => void;
   searchRef: Ref<InputRef>;
   isNarrow: boolean;
@@ -20,19 +21,20 @@ interface Props {
 
 export function FilterBar({ filter, facets, total, onChange, searchRef, isNarrow }: Props) {
   const { jobs } = useText();
+  const search = useCallback((text: string) => onChange({ text }), [onChange]);
   return (
     <div className="pl-filters">
-      <Search text={filter.text} onText={(text) => onChange({ text })} inputRef={searchRef} />
-      <PhaseChips facets={facets.phases} chosen={filter.phases} total={total} onChange={(phases) => onChange({ phases })} />
+      <Search text={filter.text} onText={search} inputRef={searchRef} />
+      <PhaseChips facets={facets.phases} chosen={filter.phases} total={total} onChange={onChange} />
       <div className="pl-filters-end">
         {(facets.kinds.length > 1 || filter.kinds.length > 0) && (
-          <FacetSelect label={jobs.facet.kinds} facets={facets.kinds} chosen={filter.kinds} say={shortKind} onChange={(kinds) => onChange({ kinds })} />
+          <FacetSelect list="kinds" label={jobs.facet.kinds} facets={facets.kinds} chosen={filter.kinds} say={shortKind} onChange={onChange} />
         )}
         {(facets.labels.length > 0 || filter.labels.length > 0) && (
-          <FacetSelect label={jobs.facet.labels} facets={facets.labels} chosen={filter.labels} onChange={(labels) => onChange({ labels })} />
+          <FacetSelect list="labels" label={jobs.facet.labels} facets={facets.labels} chosen={filter.labels} onChange={onChange} />
         )}
         {(facets.queues.length > 0 || filter.queues.length > 0) && (
-          <FacetSelect label={jobs.facet.queues} facets={facets.queues} chosen={filter.queues} onChange={(queues) => onChange({ queues })} />
+          <FacetSelect list="queues" label={jobs.facet.queues} facets={facets.queues} chosen={filter.queues} onChange={onChange} />
         )}
         {isNarrow && <SortSelect sort={filter.sort} onSort={(sort) => onChange({ sort })} />}
         {isFiltered(filter) && (
@@ -81,11 +83,11 @@ function Search({ text, onText, inputRef }: { text: string; onText: (text: strin
   );
 }
 
-function PhaseChips({ facets, chosen, total, onChange }: { facets: Facet[]; chosen: string[]; total: number; onChange: (phases: string[]) => void }) {
+const PhaseChips = memo(function PhaseChips({ facets, chosen, total, onChange }: { facets: Facet[]; chosen: string[]; total: number; onChange: Props['onChange'] }) {
   const { common, jobs } = useText();
   const words: Record<string, string> = common.phases;
   const shown = [...facets, ...chosen.filter((phase) => !facets.some((facet) => facet.value === phase)).map((value) => ({ value, count: 0 }))];
-  const toggle = (phase: string) => onChange(chosen.includes(phase) ? chosen.filter((other) => other !== phase) : [...chosen, phase]);
+  const toggle = (phase: string) => onChange({ phases: chosen.includes(phase) ? chosen.filter((other) => other !== phase) : [...chosen, phase] });
   if (total === 0) return null;
   return (
     <div className="pl-chips" role="group" aria-label={jobs.facet.phases}>
@@ -98,17 +100,18 @@ function PhaseChips({ facets, chosen, total, onChange }: { facets: Facet[]; chos
       ))}
     </div>
   );
-}
+}, sameFacet);
 
 interface FacetProps {
+  list: FilterList;
   label: string;
   facets: Facet[];
   chosen: string[];
   say?: (value: string) => string;
-  onChange: (values: string[]) => void;
+  onChange: Props['onChange'];
 }
 
-function FacetSelect({ label, facets, chosen, say = (value) => value, onChange }: FacetProps) {
+const FacetSelect = memo(function FacetSelect({ list, label, facets, chosen, say = (value) => value, onChange }: FacetProps) {
   return (
     <Select
       className="pl-facet"
@@ -120,7 +123,7 @@ function FacetSelect({ label, facets, chosen, say = (value) => value, onChange }
       placeholder={label}
       aria-label={label}
       popupMatchSelectWidth={false}
-      onChange={onChange}
+      onChange={(values: string[]) => onChange({ [list]: values })}
       options={facets.map(({ value, count }) => ({
         value,
         label: say(value),
@@ -134,7 +137,7 @@ function FacetSelect({ label, facets, chosen, say = (value) => value, onChange }
       )}
     />
   );
-}
+}, sameFacet);
 
 const SORTS = ['-created', 'phase', 'name', '-duration', '-restarts'];
 
@@ -153,7 +156,7 @@ function SortSelect({ sort, onSort }: { sort: string; onSort: (sort: string) => 
 }
 
 /** Which columns to show; `null` for the usual ones. */
-export function ColumnChoice({ columns, onColumns }: { columns: ColumnKey[]; onColumns: (columns: ColumnKey[] | null) => void }) {
+export const ColumnChoice = memo(function ColumnChoice({ columns, onColumns }: { columns: ColumnKey[]; onColumns: (columns: ColumnKey[] | null) => void }) {
   const { jobs } = useText();
   const content = (
     <div className="pl-stack">
@@ -173,4 +176,4 @@ export function ColumnChoice({ columns, onColumns }: { columns: ColumnKey[]; onC
       <Button icon={<SettingOutlined />}>{jobs.columns}</Button>
     </Popover>
   );
-}
+});

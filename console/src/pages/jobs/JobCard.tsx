@@ -1,11 +1,10 @@
-import { Checkbox } from 'antd';
 import type { ActionName } from '../../actions/types.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link } from '../../app/router.tsx';
 import type { Row } from '../../app/rows.ts';
 import { Ago, Duration, StatusTag } from '../../parts/index.ts';
 import { jobUrl, ProgressCell, ReasonLine, ReplicasCell, shortKind } from './cells.tsx';
-import { RowMenu } from './columns.tsx';
+import { RowBox, RowMenu } from './columns.tsx';
 import { readProgress } from './progress.ts';
 
 interface Props {
@@ -21,7 +20,7 @@ export function JobCard({ row, isSelected, onSelect, onAction }: Props) {
   return (
     <article className="pl-job-card">
       <div className="pl-job-card-top">
-        <Checkbox checked={isSelected} onChange={() => onSelect(row)} onClick={(event) => event.stopPropagation()} aria-label={t.jobs.select(row.name)} />
+        <RowBox row={row} isSelected={isSelected} onSelect={onSelect} label={t.jobs.select(row.name)} />
         <Link to={jobUrl(row)} className="pl-job-name">
           {row.name}
         </Link>

@@ -6,7 +6,7 @@ import { bytesText, coresText } from '../../parts/index.ts';
 import { ready, wanted } from './filter.ts';
 import { percent, readProgress } from './progress.ts';
 import { useQueuePlace } from './queue.ts';
-import { shortagesIn, type Shortage } from './shortages.ts';
+import { resourceName, shortagesIn, type Shortage } from './shortages.ts';
 
 export function jobUrl({ namespace, kind, name }: Pick<Row, 'namespace' | 'kind' | 'name'>, tab?: string): string {
   return pathOf('jobs', namespace, kind, name, ...(tab ? [tab] : []));
@@ -72,7 +72,8 @@ export function pairText(request: number, limit: number, isBytes: boolean): stri
   return unit !== '' && first.endsWith(unit) ? `${first.slice(0, -unit.length)}/${second}` : `${first}/${second}`;
 }
 
-function shortageText({ resource, asked, free }: Shortage, words: Words['jobs']): string {
+function shortageText({ resource: name, asked, free }: Shortage, words: Words['jobs']): string {
+  const resource = resourceName(name, words.resources);
   if (asked === '') return words.lacks(resource);
   return free === '' ? words.asks(asked, resource) : words.needs(asked, resource, free);
 }

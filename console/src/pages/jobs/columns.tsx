@@ -1,7 +1,7 @@
 /** The columns of the job list. */
-import { BellOutlined, MoreOutlined } from '@ant-design/icons';
+import { BellOutlined } from '@ant-design/icons';
 import { Dropdown, type TableColumnType } from 'antd';
-import { useState, type ReactNode } from 'react';
+import { useState, type MouseEvent, type ReactNode } from 'react';
 import { cloneUrl, ICONS } from '../../actions/ActionButtons.tsx';
 import type { ActionName } from '../../actions/types.ts';
 import type { Words } from '../../app/i18n.tsx';
@@ -75,9 +75,9 @@ function render(key: ColumnKey, row: Row) {
     case 'progress':
       return <ProgressCell progress={row.progress} phase={row.phase} />;
     case 'cpu':
-      return pairText(row.cpuRequest, row.cpuLimit, false);
+      return <span className="pl-nowrap pl-figures">{pairText(row.cpuRequest, row.cpuLimit, false)}</span>;
     case 'memory':
-      return <span className="pl-nowrap">{pairText(row.memoryRequest, row.memoryLimit, true)}</span>;
+      return <span className="pl-nowrap pl-figures">{pairText(row.memoryRequest, row.memoryLimit, true)}</span>;
     case 'devices':
       return <Devices devices={row.devices} />;
     case 'duration':
@@ -113,7 +113,36 @@ export function rowActions(phase: string): ActionName[] {
   return ['pause', 'stop', 'restart', 'rerun', 'delete'];
 }
 
-export function RowMenu({ row, words, onAction }: { row: Row; words: Words['actions']; onAction: (action: ActionName, row: Row) => void }) {
+/** The box that selects a row. Rows come and go with every key in the search, so it is the browser's own: antd's takes longer than the rest of its row. */
+export function RowBox({ row, isSelected, onSelect, label }: { row: Row; isSelected: boolean; onSelect: (row: Row) => void; label: string }) {
+  return <input type="checkbox" className="pl-check" checked={isSelected} onChange={() => onSelect(row)} onClick={(event) => event.stopPropagation()} aria-label={label} />;
+}
+
+interface MenuProps {
+  row: Row;
+  words: Words['actions'];
+  onAction: (action: ActionName, row: Row) => void;
+}
+
+// A row is drawn often and its menu seldom opened: the menu is made at the first click.
+export function RowMenu(props: MenuProps) {
+  const { row, words } = props;
+  const [isOpen, setOpen] = useState<boolean>();
+  const open = (event: MouseEvent) => {
+    event.stopPropagation();
+    setOpen(true);
+  };
+  const button = (
+    <button type="button" className="pl-row-menu" aria-label={`${words.more}: ${row.name}`} aria-haspopup="menu" onClick={open}>
+      <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden>
+        <path d="M8 3v.01M8 8v.01M8 13v.01" />
+      </svg>
+    </button>
+  );
+  return isOpen === undefined ? button : <OpenMenu {...props} isOpen={isOpen} setOpen={setOpen} button={button} />;
+}
+
+function OpenMenu({ row, words, onAction, isOpen, setOpen, button }: MenuProps & { isOpen: boolean; setOpen: (isOpen: boolean) => void; button: ReactNode }) {
   const { isWatched, toggle } = useWatch();
   const isOver = row.phase === 'Succeeded' || row.phase === 'Failed';
   const items = () => [
@@ -130,14 +159,6 @@ export function RowMenu({ row, words, onAction }: { row: Row; words: Words['acti
     else if (key === 'watch') toggle(row);
     else onAction(key as ActionName, row);
   };
-  // A row is drawn often and its menu seldom opened: the menu is made at the first click.
-  const [isOpen, setOpen] = useState<boolean>();
-  const button = (
-    <button type="button" className="pl-row-menu" aria-label={`${words.more}: ${row.name}`} aria-haspopup="menu" onClick={(event) => (event.stopPropagation(), setOpen(true))}>
-      <MoreOutlined />
-    </button>
-  );
-  if (isOpen === undefined) return button;
   return (
     <Dropdown
       open={isOpen}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Row } from '../../app/rows.ts';
-import { DEFAULT_SORT, facetsOf, filterRows, isFiltered, readFilter, sortRows, writeFilter } from './filter.ts';
+import { DEFAULT_SORT, facetsOf, filterRows, isFiltered, readFilter, sameFacet, sortRows, writeFilter } from './filter.ts';
 
 function row(part: Partial<Row>): Row {
   return {
@@ -107,4 +107,12 @@ describe('facets', () => {
     expect(facets.labels).toEqual([{ value: 'team=a', count: 2 }]);
     expect(facets.queues).toEqual([{ value: 'high', count: 1 }]);
   });
+});
+
+it('a facet is drawn again when its choice or its counts change, not when an equal choice is read anew', () => {
+  const facets = [{ value: 'Failed', count: 2 }];
+  const facet = { facets, chosen: ['Failed'], total: 3 };
+  expect(sameFacet(facet, { ...facet, chosen: ['Failed'] })).toBe(true);
+  expect(sameFacet(facet, { ...facet, chosen: [] })).toBe(false);
+  expect(sameFacet(facet, { ...facet, facets: [...facets] })).toBe(false);
 });

@@ -141,6 +141,12 @@ export interface Facet {
   count: number;
 }
 
+/** Whether a control for a facet would look the same: the filter of a URL is read anew at every key, so equal choices are new lists. */
+export function sameFacet<P extends { chosen: string[] }>(one: P, other: P): boolean {
+  const keys = Object.keys(one) as (keyof P)[];
+  return keys.length === Object.keys(other).length && keys.every((key) => (key === 'chosen' ? one.chosen.join() === other.chosen.join() : one[key] === other[key]));
+}
+
 export interface Facets {
   phases: Facet[];
   kinds: Facet[];

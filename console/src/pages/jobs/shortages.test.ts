@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { percent, readProgress } from './progress.ts';
-import { shortagesIn } from './shortages.ts';
+import { words as zh } from '../../locales/zh/index.ts';
+import { resourceName, shortagesIn } from './shortages.ts';
 
 it('reads amounts where the scheduler gives them', () => {
   expect(shortagesIn('pod x: 0/1 nodes are available: 1 Insufficient memory (32Gi asked, 23.17Gi of 23.54Gi free), 1 Insufficient nvidia.com/gpu (4 asked, 2 of 2 free); it can never run here')).toEqual([
@@ -18,4 +19,10 @@ it('reads amounts where the scheduler gives them', () => {
 it('reads progress, and nothing from what is none', () => {
   expect(percent(readProgress({ unit: 'epoch', done: 7, total: 12 })!)).toBe(58);
   expect([null, undefined, 'x', { done: 1 }, { done: 1, total: 0 }].map(readProgress)).toEqual([null, null, null, null, null]);
+});
+
+it('resources of Kubernetes have words, devices keep their names', () => {
+  expect(resourceName('memory', zh.jobs.resources)).toBe('内存');
+  expect(resourceName('nvidia.com/gpu', zh.jobs.resources)).toBe('nvidia.com/gpu');
+  expect(resourceName('constructor', zh.jobs.resources)).toBe('constructor');
 });

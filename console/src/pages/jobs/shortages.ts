@@ -17,3 +17,8 @@ export function shortagesIn(sentence: string): Shortage[] {
   const reserved = BEHIND.exec(sentence)?.[1] ?? '';
   return [...lacking, ...[...reserved.matchAll(ASKED)].map(([, resource = '', asked = '']) => ({ resource, asked, free: '', total: '' }))];
 }
+
+/** A resource in the person's words; that of a device is its name everywhere. */
+export function resourceName(resource: string, words: Record<string, string>): string {
+  return Object.hasOwn(words, resource) ? words[resource]! : resource;
+}

@@ -1,5 +1,5 @@
 import { Alert, Button, Input } from 'antd';
-import { useEffect, useRef, useState, type SubmitEvent } from 'react';
+import { Fragment, useEffect, useRef, useState, type ReactNode, type SubmitEvent } from 'react';
 import { api, asApiError, isUnreachable, type ApiError } from '../../app/api.ts';
 import { useTitle } from '../../app/hooks.ts';
 import { useText } from '../../app/i18n.tsx';
@@ -49,7 +49,7 @@ function ClusterFacts({ options }: { options: LoginOptions }) {
         <>
           <dt>{words.fingerprint}</dt>
           <dd>
-            <code>{options.fingerprint}</code>
+            <code>{wrappable(options.fingerprint)}</code>
           </dd>
         </>
       )}
@@ -119,6 +119,20 @@ function TokenLogin() {
       <p className="pl-faint">{words.tokenNotice}</p>
     </form>
   );
+}
+
+/** A fingerprint that breaks between its bytes. */
+function wrappable(fingerprint: string): ReactNode {
+  return fingerprint.split(':').map((byte, index) => (
+    <Fragment key={index}>
+      {index > 0 && (
+        <>
+          :<wbr />
+        </>
+      )}
+      {byte}
+    </Fragment>
+  ));
 }
 
 export default function LoginPage() {

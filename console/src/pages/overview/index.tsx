@@ -85,7 +85,7 @@ function Attention({ rows, onRerun }: { rows: Row[]; onRerun: (row: Row) => void
                 <Link to={jobUrl(row)} className="pl-job-name">
                   {row.name}
                 </Link>
-                <span className="pl-faint">{row.phase === 'Failed' ? <Ago time={row.ended || row.created} /> : <Duration from={row.created} />}</span>
+                <span className="pl-faint">{row.phase === 'Failed' ? <Ago time={row.ended || row.created} /> : <>{t.job.waits} <Duration from={row.created} /></>}</span>
               </span>
               <ReasonLine row={row} />
             </div>

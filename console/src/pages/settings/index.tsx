@@ -89,7 +89,7 @@ function SessionFacts() {
         ]}
       />
       {me?.cluster.isEmbedded && (
-        <Button danger data-action="logout-everywhere" onClick={() => setAsking(true)}>
+        <Button danger className="pl-after-facts" data-action="logout-everywhere" onClick={() => setAsking(true)}>
           {t.settings.logOutEverywhere}
         </Button>
       )}

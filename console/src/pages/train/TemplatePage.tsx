@@ -14,6 +14,7 @@ import { createApp, type KubeObject } from './submit.ts';
 import { sayProblem } from './TrainCard.tsx';
 import { renderPath, useRender } from './useRender.ts';
 import { nameProblem } from './values.ts';
+import { TemplateText } from './ValuesForm.tsx';
 import { ValuesPane } from './ValuesPane.tsx';
 
 export function useTemplate(name: string | null): { template: Template | undefined; error: ApiError | undefined; isUnknown: boolean } {
@@ -84,7 +85,7 @@ function ValuesPage({ template, namespace, title }: Props) {
 
   const shown = problem === null ? state : { ...state, rendered: state.rendered && state.rendered.faults.length > 0 ? state.rendered : undefined, isBusy: false };
   return (
-    <Page name="train" title={title} description={<span lang="en">{template.description}</span>}>
+    <Page name="train" title={title} description={<TemplateText template={template.name} path="" text={template.description} />}>
       <form className="pl-train" noValidate onSubmit={(event) => void submit(event)} data-ready={isReady} autoComplete="off">
         <ValuesPane
           template={template}

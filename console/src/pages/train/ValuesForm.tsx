@@ -9,6 +9,8 @@ import { Section } from '../../parts/index.ts';
 import { getAt, groupsOf, isChanged, leavesOf, setAt, textOf, valueOf, type Leaf, type Tree } from './schema.ts';
 
 interface Props {
+  /** The template's name, by which its texts are found in the person's language. */
+  template: string;
   schema: Schema;
   defaults: unknown;
   values: Tree;
@@ -17,14 +19,14 @@ interface Props {
   faults: Record<string, string>;
 }
 
-export function ValuesForm({ schema, defaults, values, onChange, faults }: Props) {
+export function ValuesForm({ template, schema, defaults, values, onChange, faults }: Props) {
   return (
     <>
       {groupsOf(leavesOf(schema, defaults)).map((group) => (
-        <Section key={group.name} title={group.name === '' ? undefined : <code>{group.name}</code>} hint={<span lang="en">{schema.properties?.[group.name]?.description}</span>}>
+        <Section key={group.name} title={group.name === '' ? undefined : <code>{group.name}</code>} hint={group.name === '' ? undefined : <TemplateText template={template} path={group.name} text={schema.properties?.[group.name]?.description ?? ''} />}>
           <div className="pl-values-group">
             {group.leaves.map((leaf) => (
-              <ValueField key={leaf.path.join('.')} leaf={leaf} value={getAt(values, leaf.path)} set={(value) => onChange(setAt(values, leaf.path, value))} fault={faults[leaf.path.join('.')]} />
+              <ValueField key={leaf.path.join('.')} template={template} leaf={leaf} value={getAt(values, leaf.path)} set={(value) => onChange(setAt(values, leaf.path, value))} fault={faults[leaf.path.join('.')]} />
             ))}
           </div>
         </Section>
@@ -33,14 +35,23 @@ export function ValuesForm({ schema, defaults, values, onChange, faults }: Props
   );
 }
 
+/** What a template says about a value, or about itself: in the person's language if there are words, else as it is written there. */
+export function TemplateText({ template, path, text, initial = '' }: { template: string; path: string; text: string; initial?: string }) {
+  const { apps, templates } = useText();
+  const words = templates[template]?.[path];
+  if (words === undefined) return <span lang="en">{text}</span>;
+  return initial === '' ? words : `${words}${apps.form.defaultIs(initial)}`;
+}
+
 interface FieldProps {
+  template: string;
   leaf: Leaf;
   value: unknown;
   set: (value: unknown) => void;
   fault: string | undefined;
 }
 
-function ValueField({ leaf, value, set, fault }: FieldProps) {
+function ValueField({ template, leaf, value, set, fault }: FieldProps) {
   const { apps } = useText();
   const id = useId();
   const name = leaf.path.slice(leaf.path.length > 1 ? 1 : 0).join('.');
@@ -62,8 +73,8 @@ function ValueField({ leaf, value, set, fault }: FieldProps) {
         </div>
       )}
       {leaf.help && (
-        <p id={`${id}-help`} className="pf-note" lang="en">
-          {leaf.help}
+        <p id={`${id}-help`} className="pf-note">
+          <TemplateText template={template} path={leaf.path.join('.')} text={leaf.help} initial={leaf.shape === 'map' || leaf.shape === 'list' ? '' : textOf(leaf.initial)} />
         </p>
       )}
     </div>

@@ -28,7 +28,7 @@ export function ValuesPane({ template, values, onChange, onReadable, faults, hea
     <>
       <div className="pl-train-form">
         {head}
-        <ValuesForm schema={template.schema} defaults={template.defaults} values={values} onChange={onChange} faults={faultsByPath(faults)} />
+        <ValuesForm template={template.name} schema={template.schema} defaults={template.defaults} values={values} onChange={onChange} faults={faultsByPath(faults)} />
       </div>
       <div className="pl-train-side pl-train-tall">
         <Section title={words.yaml} hint={words.yamlHint}>

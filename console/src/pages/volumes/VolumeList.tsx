@@ -6,6 +6,7 @@ import { useObjects } from '../../app/hooks.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link, navigate, pathOf } from '../../app/router.tsx';
 import { useNamespace } from '../../app/session.tsx';
+import { useIsNarrow } from '../jobs/layout.ts';
 import { ClaimDialog } from '../../forms/ClaimDialog.tsx';
 import { Ago, bytesText, Confirm, Empty, ErrorNotice, Loading, Page, parseQuantity } from '../../parts/index.ts';
 import { claimFills, type Fill } from '../../volumes/client.ts';
@@ -50,7 +51,9 @@ export function VolumeList() {
       {volumes.create}
     </Button>
   );
-  const words: Record<string, string> = volumes.phases;
+  const isNarrow = useIsNarrow();
+  const claims = [...(data ?? [])].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  const fillOf = (claim: Claim) => fills.get(`${claim.metadata.namespace}/${claim.metadata.name}`);
   return (
     <Page name="volumes" title={volumes.title} revision={revision} actions={create}>
       {error && <ErrorNotice error={error} />}
@@ -60,33 +63,28 @@ export function VolumeList() {
         <Empty title={volumes.empty} hint={volumes.emptyHint}>
           {create}
         </Empty>
+      ) : isNarrow ? (
+        claims.map((claim) => <ClaimCard key={claim.metadata.uid} claim={claim} fill={fillOf(claim)} onDelete={setDoomed} />)
       ) : (
         <Table<Claim>
-          className="pl-panel"
+          className="pl-card-table"
           size="middle"
           rowKey={(claim) => claim.metadata.uid}
-          dataSource={[...data].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))}
+          dataSource={claims}
           pagination={false}
           scroll={{ x: 'max-content' }}
           columns={[
             { key: 'name', title: volumes.name, render: (_, claim) => <Link to={claimUrl(claim)}><strong>{claim.metadata.name}</strong></Link> },
             ...(namespace === '' ? [{ key: 'namespace', title: volumes.namespace, render: (_: unknown, claim: Claim) => claim.metadata.namespace }] : []),
-            { key: 'status', title: volumes.status, render: (_, claim) => <span className="pl-claim-phase" data-phase={claim.status?.phase}>{words[claim.status?.phase ?? ''] ?? claim.status?.phase}</span> },
-            { key: 'fill', title: volumes.fill, width: 240, render: (_, claim) => <FillBar claim={claim} fill={fills.get(`${claim.metadata.namespace}/${claim.metadata.name}`)} /> },
-            { key: 'modes', title: volumes.modes, render: (_, claim) => <span title={(claim.spec?.accessModes ?? []).join(', ')}>{(claim.spec?.accessModes ?? []).map((mode) => MODES[mode] ?? mode).join(', ')}</span> },
+            { key: 'status', title: volumes.status, render: (_, claim) => <ClaimPhase claim={claim} /> },
+            { key: 'fill', title: volumes.fill, width: 240, render: (_, claim) => <FillBar claim={claim} fill={fillOf(claim)} /> },
+            { key: 'modes', title: volumes.modes, render: (_, claim) => <AccessModes claim={claim} /> },
             { key: 'class', title: volumes.storageClass, render: (_, claim) => claim.spec?.storageClassName || <span className="pl-faint">–</span> },
             { key: 'age', title: volumes.age, render: (_, claim) => <Ago time={claim.metadata.creationTimestamp} /> },
             {
               key: 'actions',
               align: 'right',
-              render: (_, claim) => (
-                <span className="pl-row pl-volume-actions">
-                  <Button size="small" icon={<FolderOpenOutlined />} onClick={() => navigate(claimUrl(claim))}>
-                    {volumes.open}
-                  </Button>
-                  <Button size="small" danger icon={<DeleteOutlined />} aria-label={volumes.deleteTitle(claim.metadata.name)} onClick={() => setDoomed(claim)} />
-                </span>
-              ),
+              render: (_, claim) => <ClaimActions claim={claim} onDelete={setDoomed} />,
             },
           ]}
         />
@@ -96,6 +94,50 @@ export function VolumeList() {
         <p>{volumes.deleteHint}</p>
       </Confirm>
     </Page>
+  );
+}
+
+function ClaimPhase({ claim }: { claim: Claim }) {
+  const words: Record<string, string> = useText().volumes.phases;
+  const phase = claim.status?.phase;
+  return <span className="pl-claim-phase" data-phase={phase}>{words[phase ?? ''] ?? phase}</span>;
+}
+
+function AccessModes({ claim }: { claim: Claim }) {
+  const modes = claim.spec?.accessModes ?? [];
+  return <span title={modes.join(', ')}>{modes.map((mode) => MODES[mode] ?? mode).join(', ')}</span>;
+}
+
+function ClaimActions({ claim, onDelete }: { claim: Claim; onDelete: (claim: Claim) => void }) {
+  const { volumes } = useText();
+  return (
+    <span className="pl-row pl-volume-actions">
+      <Button size="small" icon={<FolderOpenOutlined />} onClick={() => navigate(claimUrl(claim))}>
+        {volumes.open}
+      </Button>
+      <Button size="small" danger icon={<DeleteOutlined />} aria-label={volumes.deleteTitle(claim.metadata.name)} onClick={() => onDelete(claim)} />
+    </span>
+  );
+}
+
+/** A claim on a phone. */
+function ClaimCard({ claim, fill, onDelete }: { claim: Claim; fill: Fill | undefined; onDelete: (claim: Claim) => void }) {
+  return (
+    <article className="pl-job-card">
+      <div className="pl-job-card-top">
+        <Link to={claimUrl(claim)} className="pl-job-name">
+          {claim.metadata.name}
+        </Link>
+        <ClaimPhase claim={claim} />
+      </div>
+      <FillBar claim={claim} fill={fill} />
+      <div className="pl-job-card-facts pl-card-foot">
+        <AccessModes claim={claim} />
+        <span>{claim.spec?.storageClassName}</span>
+        <Ago time={claim.metadata.creationTimestamp} />
+        <ClaimActions claim={claim} onDelete={onDelete} />
+      </div>
+    </article>
   );
 }
 
