@@ -3,7 +3,7 @@
 A loop writes the same metrics at every step, so its records differ only in time, step, values and checksum. When the
 records that the full parser has read last repeat, the following bytes are compared with that row; where they are the
 same but for those numbers, and the checksums are right, the full parser would have found the same metrics at the same
-places. Everything else is left to it. This takes a thirtieth of its time.
+places. Everything else is left to it. This takes a fortieth of its time.
 """
 
 import sys
@@ -91,16 +91,16 @@ class RepeatedRow:
         return crc32c(bytes(data))
 
     def columns(self, block: bytes) -> tuple[int, Mapping[int, bytes]]:
-        """Return how many rows a block begins with, and their bytes that may differ, by the place in the row."""
+        """Return how many rows a block begins with, and its bytes that may differ, by their place in the row."""
         rest = bytearray(block)
         columns = {at: block[at :: self.size] for at in self._masks}
         for at, column in columns.items():
             rest[at :: self.size] = column.translate(self._masks[at])
         count = self._fitting(rest)
         for record, shares, zeros in zip(self.records, self._shares, self._zeros, strict=True):
-            columns = {at: column[:count] for at, column in columns.items()}
-            count = _right_checksums(columns, record.end, shares, zeros)
-        return count, {at: column[:count] for at, column in columns.items()}
+            sums = [columns[at][:count] for at in range(record.end, record.end + FOOTER.size)]
+            count = _right_checksums(sums, [(columns[at][:count], distance) for at, distance in shares], zeros)
+        return count, columns
 
     def _fitting(self, rest: bytearray) -> int:
         """Return how many rows are the same but for their numbers."""
@@ -127,14 +127,17 @@ class RepeatedRow:
                 yield place.tag, ScalarPoints(steps, times, array("d", _numbers(place.format, data)))
 
 
-def _right_checksums(columns: Mapping[int, bytes], end: int, shares: Sequence[tuple[int, int]], zeros: int) -> int:
-    """Return how many rows begin with right checksums of one record: at `end`, after data of which all is known."""
-    written = _numbers("I", _joined([columns[at] for at in range(end, end + FOOTER.size)]))
+def _right_checksums(sums: Sequence[bytes], numbers: Sequence[tuple[bytes, int]], zeros: int) -> int:
+    """Return how many rows begin with right checksums of a record.
+
+    `numbers` are the columns of its data with their distances from the end; `zeros` is the checksum if all are zero.
+    """
+    written = _numbers("I", _joined(sums))
     count = len(written)
-    tables = crc_shares(frozenset(distance for _, distance in shares))
+    tables = crc_shares(frozenset(distance for _, distance in numbers))
     total = int.from_bytes(b"".join(bytes([byte]) * count for byte in zeros.to_bytes(4, "little")), "little")
-    for at, distance in shares:
-        total ^= int.from_bytes(b"".join(map(columns[at].translate, tables[distance])), "little")
+    for column, distance in numbers:
+        total ^= int.from_bytes(b"".join(map(column.translate, tables[distance])), "little")
     planes = total.to_bytes(4 * count, "little")
     crcs = _numbers("I", _joined([planes[place * count : (place + 1) * count] for place in range(4)]))
     right = array("I", map(masked, crcs))
