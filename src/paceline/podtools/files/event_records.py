@@ -6,14 +6,13 @@ middle of a record: reading stops there and goes on later from the same offset.
 """
 
 import struct
-from functools import lru_cache
+import threading
 from typing import BinaryIO
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
 # Of a larger record only the length is read. A record with a thousand scalars has 50 KB.
 MOST_RECORD = 4 << 20
-SHIFTS = (0, 8, 16, 24)
 
 
 class CorruptRecord(ValueError):
@@ -53,20 +52,26 @@ def crc32c(data: bytes) -> int:
 Shares = tuple[bytes, bytes, bytes, bytes]
 
 
-@lru_cache(maxsize=64)
-def crc_shares(distances: frozenset[int]) -> dict[int, Shares]:
-    """Return how a byte changes the CRC-32C where a zero would stand, by its distance from the end of the data.
+def _shares_of(numbers: list[int]) -> Shares:
+    first, second, third, fourth = (bytes(number >> shift & 0xFF for number in numbers) for shift in (0, 8, 16, 24))
+    return first, second, third, fourth
+
+
+# By the distance from the end of the data; made when they are needed.
+_SHARES = [_shares_of(_ONE)]
+_SHARES_LOCK = threading.Lock()
+
+
+def crc_shares(distance: int) -> Shares:
+    """Return how a byte changes the CRC-32C where a zero would stand, so far before the last byte of the data.
 
     The changes by several bytes are combined by exclusive or.
     """
-    shares: dict[int, Shares] = {}
-    numbers = _ONE
-    for distance in range(max(distances, default=-1) + 1):
-        if distance in distances:
-            first, second, third, fourth = (bytes(number >> shift & 0xFF for number in numbers) for shift in SHIFTS)
-            shares[distance] = (first, second, third, fourth)
-        numbers = [_ONE[number & 0xFF] ^ (number >> 8) for number in numbers]
-    return shares
+    with _SHARES_LOCK:
+        while len(_SHARES) <= distance:
+            numbers = [int.from_bytes(parts, "little") for parts in zip(*_SHARES[-1], strict=True)]
+            _SHARES.append(_shares_of([_ONE[number & 0xFF] ^ (number >> 8) for number in numbers]))
+        return _SHARES[distance]
 
 
 def masked(crc: int) -> int:

@@ -27,6 +27,7 @@ MOST_MARKS = 64 * MOST_ROW
 MOST_STEP_BYTES = 9
 LOW_BITS = bytes(byte & 0x7F for byte in range(256))
 HIGH_BIT = bytes(byte & 0x80 for byte in range(256))
+NO_BITS = bytes(256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class RowRecord:
         start, end = self.places.step or (0, 0)
         return self.start + start, self.start + end
 
+    def masks(self) -> dict[int, bytes]:
+        """Return where the bytes of the numbers stand in the row, with what is left of each for a comparison."""
+        plain = dict.fromkeys((at for span in self.spans() for at in range(*span)), NO_BITS)
+        return plain | dict.fromkeys(range(*self.step()), HIGH_BIT)
+
 
 class RepeatedRow:
     """The records of a row, and what is the same in all rows."""
@@ -63,16 +69,19 @@ class RepeatedRow:
             self.records.append(RowRecord(len(row) - len(body), len(row) - FOOTER.size, places))
         self.size = len(row)
         self.tags = [place.tag for record in self.records for place in record.places.scalars]
-        steps = {at for record in self.records for at in range(*record.step())}
-        plain = {at for record in self.records for span in record.spans() for at in range(*span)}
-        sums = {at for record in self.records for at in range(record.end, record.end + FOOTER.size)}
         # What is left of each byte that may differ: of a step, which bytes end it.
-        self._masks = dict.fromkeys(plain | sums, bytes(256)) | dict.fromkeys(steps, HIGH_BIT)
-        self._shares = [
-            [(at, record.end - 1 - at) for at in sorted(steps | plain) if record.start <= at < record.end]
-            for record in self.records
-        ]
-        self._zeros = [self._crc_without(row, record) for record in self.records]
+        self._masks: dict[int, bytes] = {}
+        # Of each record, where the bytes of its numbers stand in the row and how far from its end; and its checksum
+        # if all of them are zero.
+        self._shares: list[list[tuple[int, int]]] = []
+        self._zeros: list[int] = []
+        for record in self.records:
+            data, numbers = row[record.start : record.end], record.masks()
+            for at in numbers:
+                data[at - record.start] = 0
+            self._shares.append([(at, record.end - 1 - at) for at in numbers])
+            self._zeros.append(crc32c(bytes(data)))
+            self._masks |= numbers | dict.fromkeys(range(record.end, record.end + FOOTER.size), NO_BITS)
         for at, mask in self._masks.items():
             row[at] = mask[row[at]]
         self._same = bytes(row)
@@ -82,13 +91,6 @@ class RepeatedRow:
         """Return whether its columns can be read: each metric once, and no step that could be negative."""
         spans = [record.step() for record in self.records]
         return len(set(self.tags)) == len(self.tags) and all(end - start <= MOST_STEP_BYTES for start, end in spans)
-
-    def _crc_without(self, row: bytearray, record: RowRecord) -> int:
-        data = bytearray(row[record.start : record.end])
-        for at in self._masks:
-            if record.start <= at < record.end:
-                data[at - record.start] = 0
-        return crc32c(bytes(data))
 
     def columns(self, block: bytes) -> tuple[int, Mapping[int, bytes]]:
         """Return how many rows a block begins with, and its bytes that may differ, by their place in the row."""
@@ -134,10 +136,9 @@ def _right_checksums(sums: Sequence[bytes], numbers: Sequence[tuple[bytes, int]]
     """
     written = _numbers("I", _joined(sums))
     count = len(written)
-    tables = crc_shares(frozenset(distance for _, distance in numbers))
     total = int.from_bytes(b"".join(bytes([byte]) * count for byte in zeros.to_bytes(4, "little")), "little")
     for column, distance in numbers:
-        total ^= int.from_bytes(b"".join(map(column.translate, tables[distance])), "little")
+        total ^= int.from_bytes(b"".join(map(column.translate, crc_shares(distance))), "little")
     planes = total.to_bytes(4 * count, "little")
     crcs = _numbers("I", _joined([planes[place * count : (place + 1) * count] for place in range(4)]))
     right = array("I", map(masked, crcs))

@@ -89,6 +89,8 @@ def test_a_loop_may_write_several_metrics_in_records_of_their_own_or_in_one():
     assert both(event_file(*loop(500, tags=tags)))[0] < 50
     together = [event(step, *(simple(tag, step / 3) for tag in tags)) for step in range(500)]
     assert both(event_file(*together))[0] < 10
+    wide = [[simple(f"{part}.{number}", step) for number in range(20)] for step in range(60) for part in range(10)]
+    assert both(event_file(*(event(index // 10, *values) for index, values in enumerate(wide))))[0] < 50
 
 
 def test_tensors_of_every_type_are_read_by_rows():
