@@ -86,6 +86,7 @@ bench: setup ## measure, as ratios in one run
 	@.venv/bin/python -m bench.api $(ARGS)
 	@.venv/bin/python -m bench.console
 	@PACELINE_CHROMIUM=$$(tools/setup chromium) PATH=$$(tools/setup kube):$$PATH .venv/bin/python -m bench.console_pages
+	@PACELINE_CHROMIUM=$$(tools/setup chromium) PATH=$$(tools/setup kube):$$PATH .venv/bin/python -m bench.compare
 	@.venv/bin/python -m bench.history
 
 up: setup ## start the embedded cluster in the foreground

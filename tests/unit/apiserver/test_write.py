@@ -1,10 +1,11 @@
 """Create, replace and patch: what is stored, what is refused, and in which words."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 
-from paceline.apiserver.object_strategy import is_same
+from paceline.apiserver.object_strategy import is_same, write
 from tests.unit.apiserver.client import (
     CONFIG_MAPS,
     JSON_PATCH,
@@ -16,6 +17,19 @@ from tests.unit.apiserver.client import (
     pod,
     widget,
 )
+
+
+def test_an_object_takes_no_more_memory_than_its_bytes():
+    """The store keeps ten thousand of them, and the encoder's own buffers are up to fourteen times as large."""
+    tracemalloc.start()
+    try:
+        value = write({"metadata": {"name": "w"}, "data": {"text": "x" * 4500}}, 7)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(value) > 4500
+    assert held < 1.1 * len(value)
 
 
 async def test_a_new_object_gets_what_only_the_server_may_set(client):

@@ -9,13 +9,15 @@ import math
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.filesystem.handles import closed, link_to, open_beneath
+from paceline.podtools.files.event_records import CorruptRecord
 from paceline.podtools.files.paths import folders_beneath, parts_of
-from paceline.podtools.files.tfevents import CorruptRecord, EventRun, ScalarPoints, records
+from paceline.podtools.files.repeated_rows import read_events
+from paceline.podtools.files.tfevents import EventRun, ScalarPoints
 
 # TensorBoard's own rule for the names of event files.
 EVENT_FILE = "tfevents"
@@ -106,9 +108,7 @@ class CurveReader:
         try:
             with closed(open_beneath(self._root, path)) as handle, open(link_to(handle), "rb") as stream:  # noqa: PTH123
                 stream.seek(file.offset)
-                for end, body in records(stream):
-                    if body:
-                        folder.run.add(body)
+                for end in read_events(stream, folder.run):
                     file.offset = end
         except (CorruptRecord, OSError) as error:
             file.fault = f"{name}: {error}"
@@ -150,13 +150,17 @@ def _described(name: str, folder: _RunFolder, series: dict[str, ScalarPoints], b
 
 def _series(points: ScalarPoints, bound: int) -> dict[str, Any]:
     values = points.values
-    finite = [index for index, value in enumerate(values) if math.isfinite(value)]
-    last = len(values) - 1
-    described: dict[str, Any] = {"count": len(values), "last": _point(points, last)}
+    finite = _finite(values)
+    described: dict[str, Any] = {"count": len(values), "last": _point(points, len(values) - 1)}
     if finite:
-        described["min"] = _point(points, min(finite, key=values.__getitem__))
-        described["max"] = _point(points, max(finite, key=values.__getitem__))
+        described["min"] = _point(points, values.index(min(finite)))
+        described["max"] = _point(points, values.index(max(finite)))
     return {**described, **_columns(points, bound)} if bound else described
+
+
+def _finite(values: Sequence[float]) -> Sequence[float]:
+    """Return the numbers that are none of NaN and infinities; most often, a fast look shows that all are."""
+    return values if math.isfinite(sum(values)) else [value for value in values if math.isfinite(value)]
 
 
 def _point(points: ScalarPoints, index: int) -> dict[str, Any]:
@@ -173,18 +177,11 @@ def _columns(points: ScalarPoints, bound: int) -> dict[str, Any]:
         "values": [_number(points.values[end]) for end in ends],
     }
     if count > bound:
-        buckets = list(_buckets(points.values.tolist(), bound))
+        starts = [0, *(end + 1 for end in ends[:-1])]
+        buckets = [_finite(points.values[start : end + 1]) for start, end in zip(starts, ends, strict=True)]
         columns["low"] = [_number(min(bucket, default=math.nan)) for bucket in buckets]
         columns["high"] = [_number(max(bucket, default=math.nan)) for bucket in buckets]
     return columns
-
-
-def _buckets(values: list[float], bound: int) -> Iterator[list[float]]:
-    start = 0
-    for bucket in range(bound):
-        end = (bucket + 1) * len(values) // bound
-        yield [value for value in values[start:end] if math.isfinite(value)]
-        start = end
 
 
 def _number(value: float) -> float | str:

@@ -1,136 +1,89 @@
-"""Read the scalars of TensorBoard's event files: the record format and a part of its protobuf messages.
+"""The scalars in TensorBoard's events: a part of their protobuf messages.
 
-The files are hostile: their author chose every length. A record is read only if its length has the right
-checksum and is at most `MOST_RECORD`; larger ones (images, graphs) are skipped, and nothing here recurses. A file that
-is still being written ends in the middle of a record: reading stops there and goes on later from the same offset.
+The messages are hostile: nothing here recurses, and all that is kept has a bound.
 """
 
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
-HEADER = struct.Struct("<QI")
-FOOTER = struct.Struct("<I")
-# Of a larger record only the length is read. A record with a thousand scalars has 50 KB.
-MOST_RECORD = 4 << 20
+from paceline.podtools.files.event_records import FOOTER, CorruptRecord, masked_crc
+
 MOST_TAG_BYTES = 1024
 MOST_TAGS = 2_000
 # Points of one run; further ones are not kept.
 MOST_POINTS = 1_000_000
 # Wire types of protobuf.
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 # SessionLog.status of a training that starts (again).
 START = 1
 # The plugin of scalars in a tag's metadata.
 SCALARS = b"scalars"
 # Types of a tensor: float, double, int32, int64.
 FORMATS = {1: "f", 2: "d", 3: "i", 9: "q"}
-# Field of a tensor with unpacked values, by type.
-FLOAT_VAL, DOUBLE_VAL = 5, 6
+# Fields of a tensor with its content, and with unpacked values by type.
+CONTENT, FLOAT_VAL, DOUBLE_VAL = 4, 5, 6
 
 
-class CorruptRecord(ValueError):
-    """The bytes are not what the format demands."""
+# Number, wire type, and where the value starts and ends.
+Field = tuple[int, int, int, int]
 
 
-def _tables() -> tuple[list[int], list[int]]:
-    """Return the CRC-32C of each byte, and of each pair of bytes."""
-    one = []
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ 0x82F63B78 if crc & 1 else crc >> 1
-        one.append(crc)
-    two = []
-    for pair in range(65536):
-        crc = one[pair & 0xFF] ^ (pair >> 8)
-        two.append(one[crc & 0xFF] ^ (crc >> 8))
-    return one, two
-
-
-_ONE, _TWO = _tables()
-
-
-def masked_crc(data: bytes) -> int:
-    """Return the checksum of the record format: CRC-32C, rotated and shifted."""
-    crc, two = 0xFFFFFFFF, _TWO
-    even = len(data) & ~1
-    for pair in struct.unpack(f"<{even // 2}H", data[:even]):
-        crc = two[(crc ^ pair) & 0xFFFF] ^ (crc >> 16)
-    if even < len(data):
-        crc = _ONE[(crc ^ data[-1]) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def records(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset after each whole record and its data (empty if it was skipped); CorruptRecord at a bad length.
-
-    The checksum of the data is checked by the caller, since it takes most of the time.
-    """
-    offset = stream.tell()
-    while len(head := stream.read(HEADER.size)) == HEADER.size:
-        length, checksum = HEADER.unpack(head)
-        if masked_crc(head[:8]) != checksum:
-            raise CorruptRecord(f"offset {offset}: the checksum of a record's length is wrong")
-        end = offset + HEADER.size + length + FOOTER.size
-        if length > MOST_RECORD:
-            if end > _size(stream):
-                return
-            stream.seek(end)
-            yield end, b""
-        else:
-            body = stream.read(length + FOOTER.size)
-            if len(body) < length + FOOTER.size:
-                return
-            yield end, body
-        offset = end
-
-
-def _size(stream: BinaryIO) -> int:
-    here = stream.tell()
-    size = stream.seek(0, 2)
-    stream.seek(here)
-    return size
-
-
-Value = int | bytes
-
-
-def fields(message: bytes) -> Iterator[tuple[int, int, Value]]:
-    """Yield number, wire type and value of each field of a protobuf message; fixed sizes as their bytes."""
-    offset, end = 0, len(message)
-    while offset < end:
-        key, offset = _varint(message, offset)
-        number, wire = key >> 3, key & 7
+def fields(message: bytes, start: int, end: int) -> Iterator[Field]:
+    """Yield the fields of the protobuf message between two offsets."""
+    while start < end:
+        key, start = varint(message, start, end)
+        wire = key & 7
         if wire == VARINT:
-            value, offset = _varint(message, offset)
-            yield number, wire, value
-            continue
-        if wire == BYTES:
-            size, offset = _varint(message, offset)
-        elif wire in (FIXED64, FIXED32):
-            size = 8 if wire == FIXED64 else 4
+            _, stop = varint(message, start, end)
+        elif wire == BYTES:
+            size, start = varint(message, start, end)
+            stop = start + size
+        elif wire in FIXED_SIZES:
+            stop = start + FIXED_SIZES[wire]
         else:
-            raise CorruptRecord(f"field {number} has the unknown wire type {wire}")
-        if size > end - offset:
-            raise CorruptRecord(f"field {number} is longer than its message")
-        yield number, wire, message[offset : offset + size]
-        offset += size
+            raise CorruptRecord(f"field {key >> 3} has the unknown wire type {wire}")
+        if stop > end:
+            raise CorruptRecord(f"field {key >> 3} is longer than its message")
+        yield key >> 3, wire, start, stop
+        start = stop
 
 
-def _varint(message: bytes, offset: int) -> tuple[int, int]:
+def varint(message: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return a number of variable length, and where it ends."""
     value = shift = 0
-    while offset < len(message) and shift < 70:
-        byte = message[offset]
-        offset += 1
+    while start < end and shift < 70:
+        byte = message[start]
+        start += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, offset
+            return value & 0xFFFFFFFFFFFFFFFF, start
         shift += 7
     raise CorruptRecord("a number does not end")
+
+
+# Where something starts and ends in the data of a record.
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarPlace:
+    """Where a scalar stands in a record, and in which format of `struct`."""
+
+    tag: str
+    format: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventPlaces:
+    """Where the numbers of an event stand in a record; None for those that it leaves out, which are 0."""
+
+    time: int | None
+    step: Span | None
+    scalars: tuple[ScalarPlace, ...]
 
 
 @dataclass(slots=True)
@@ -171,79 +124,119 @@ class EventRun:
     count: int = 0
     is_truncated: bool = False
 
-    def add(self, body: bytes) -> None:
-        """Take the scalars of one record: its data and their checksum; CorruptRecord if these do not fit."""
-        data = body[: -FOOTER.size]
-        event = _event(data)
-        if event is None:
-            return
-        step, time, summary, is_start = event
-        if masked_crc(data) != FOOTER.unpack(body[-FOOTER.size :])[0]:
+    def add(self, body: bytes) -> EventPlaces | None:
+        """Take the scalars of one record, from its data and their checksum, and return where they stand.
+
+        Return None for events that say nothing about scalars. Raise CorruptRecord if the record is damaged.
+        """
+        end = len(body) - FOOTER.size
+        time_at, step_at, summary, is_start = _event(body, end)
+        if summary is None and not is_start:
+            return None
+        if masked_crc(body[:end]) != FOOTER.unpack_from(body, end)[0]:
             raise CorruptRecord("the checksum of a record is wrong")
+        places = EventPlaces(time_at, step_at, self._scalars(body, summary) if summary else ())
+        time = 0.0 if time_at is None else struct.unpack_from("<d", body, time_at)[0]
+        step = 0 if step_at is None else _signed(varint(body, *step_at)[0])
         if is_start and self._has_started:
             self.count -= sum(points.drop_from(step) for points in self.tags.values())
         self._has_started = self._has_started or is_start
-        for number, wire, value in fields(summary):
-            if number == 1 and wire == BYTES and isinstance(value, bytes):
-                self._add_value(step, time, value)
+        for place in places.scalars:
+            self._add_point(place.tag, step, time, float(struct.unpack_from(f"<{place.format}", body, place.start)[0]))
+        return None if is_start else places
 
-    def _add_value(self, step: int, time: float, message: bytes) -> None:
-        tag, scalar, tensor = "", None, None
-        for number, wire, value in fields(message):
-            if not isinstance(value, bytes):
-                continue
-            if number == 1 and wire == BYTES and len(value) <= MOST_TAG_BYTES:
-                tag = value.decode(errors="replace")
-            elif number == 2 and wire == FIXED32:
-                (scalar,) = struct.unpack("<f", value)
-            elif number == 8 and wire == BYTES:
-                tensor = value
-            elif number == 9 and wire == BYTES and _plugin(value) == SCALARS and len(self._scalar_tags) < MOST_TAGS:
-                self._scalar_tags.add(tag)
-        if scalar is None and tensor is not None and tag in self._scalar_tags:
-            scalar = _scalar(tensor)
-        if not tag or scalar is None:
-            return
+    def _add_point(self, tag: str, step: int, time: float, value: float) -> None:
         if self.count >= MOST_POINTS or (tag not in self.tags and len(self.tags) >= MOST_TAGS):
             self.is_truncated = True
             return
-        self.tags.setdefault(tag, ScalarPoints()).add(step, time, scalar)
+        self.tags.setdefault(tag, ScalarPoints()).add(step, time, value)
         self.count += 1
 
+    def room_for(self, tags: Sequence[str]) -> int:
+        """Return how many points of each of these tags can be added together."""
+        known = sum(tag in self.tags for tag in tags)
+        return (MOST_POINTS - self.count) // known if known and self.count < MOST_POINTS else MOST_POINTS
 
-def _event(data: bytes) -> tuple[int, float, bytes, bool] | None:
-    """Return step, time, summary and whether a training starts; None for events that say nothing about scalars."""
-    step, time, summary, is_start = 0, 0.0, b"", False
-    for number, wire, value in fields(data):
-        if number == 1 and wire == FIXED64 and isinstance(value, bytes):
-            (time,) = struct.unpack("<d", value)
-        elif number == 2 and isinstance(value, int):
-            step = value - (1 << 64) if value >> 63 else value
-        elif number == 5 and isinstance(value, bytes):
-            summary = value
-        elif number == 7 and isinstance(value, bytes):
-            is_start = any(key == 1 and status == START for key, _, status in fields(value))
-    return (step, time, summary, is_start) if summary or is_start else None
+    def extend(self, tag: str, points: ScalarPoints) -> None:
+        """Append points of a tag."""
+        if self.count >= MOST_POINTS or tag not in self.tags:
+            self.is_truncated = True
+            return
+        known = self.tags[tag]
+        known.steps += points.steps
+        known.times += points.times
+        known.values += points.values
+        self.count += len(points.steps)
+
+    def _scalars(self, body: bytes, summary: Span) -> tuple[ScalarPlace, ...]:
+        values = [(start, end) for number, wire, start, end in fields(body, *summary) if (number, wire) == (1, BYTES)]
+        places = (self._scalar(body, span) for span in values)
+        return tuple(place for place in places if place is not None)
+
+    def _scalar(self, body: bytes, value: Span) -> ScalarPlace | None:
+        """Return where the scalar of a summary's value stands; None if it is none."""
+        tag, scalar, tensor = "", None, None
+        for number, wire, start, end in fields(body, *value):
+            if number == 1 and wire == BYTES and end - start <= MOST_TAG_BYTES:
+                tag = body[start:end].decode(errors="replace")
+            elif number == 2 and wire == FIXED32:
+                scalar = ("f", start)
+            elif number == 8 and wire == BYTES:
+                tensor = (start, end)
+            elif (
+                number == 9 and wire == BYTES and _is_scalars(body, (start, end)) and len(self._scalar_tags) < MOST_TAGS
+            ):
+                self._scalar_tags.add(tag)
+        if scalar is None and tensor is not None and tag in self._scalar_tags:
+            scalar = _scalar_of_tensor(body, tensor)
+        return ScalarPlace(tag, *scalar) if tag and scalar is not None else None
 
 
-def _plugin(metadata: bytes) -> bytes:
-    for number, _, plugin in fields(metadata):
-        if number == 1 and isinstance(plugin, bytes):
-            for key, _, name in fields(plugin):
-                if key == 1 and isinstance(name, bytes):
-                    return name
-    return b""
+def _event(body: bytes, length: int) -> tuple[int | None, Span | None, Span | None, bool]:
+    """Return where time, step and summary of an event stand, and whether a training starts."""
+    time = step = summary = None
+    is_start = False
+    for number, wire, start, end in fields(body, 0, length):
+        if number == 1 and wire == FIXED64:
+            time = start
+        elif number == 2 and wire == VARINT:
+            step = (start, end)
+        elif number == 5 and wire == BYTES:
+            summary = (start, end) if end > start else None
+        elif number == 7 and wire == BYTES:
+            is_start = any(
+                key == 1 and _is_number(body, kind, span, START) for key, kind, *span in fields(body, start, end)
+            )
+    return time, step, summary, is_start
 
 
-def _scalar(tensor: bytes) -> float | None:
-    """Return the one number of a tensor; None if it has several, or is of another type."""
-    kind, content = 0, b""
-    for number, _, value in fields(tensor):
-        if number == 1 and isinstance(value, int):
-            kind = value
-        elif number in (4, FLOAT_VAL, DOUBLE_VAL) and isinstance(value, bytes):
-            content = value
+def _is_number(body: bytes, wire: int, span: list[int], number: int) -> bool:
+    return wire == VARINT and varint(body, span[0], span[1])[0] == number
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _is_scalars(body: bytes, metadata: Span) -> bool:
+    """Return whether metadata name the plugin of scalars."""
+    for number, wire, start, end in fields(body, *metadata):
+        if number == 1 and wire == BYTES:
+            for key, kind, first, last in fields(body, start, end):
+                if key == 1 and kind == BYTES:
+                    return body[first:last] == SCALARS
+    return False
+
+
+def _scalar_of_tensor(body: bytes, tensor: Span) -> tuple[str, int] | None:
+    """Return format and place of the one number of a tensor; None if it has several, or is of another type."""
+    kind, content = 0, (0, 0)
+    for number, wire, start, end in fields(body, *tensor):
+        if number == 1 and wire == VARINT:
+            kind = varint(body, start, end)[0]
+        elif number in (CONTENT, FLOAT_VAL, DOUBLE_VAL) and wire != VARINT:
+            content = (start, end)
     form = FORMATS.get(kind)
-    if form is None or len(content) != struct.calcsize(f"<{form}"):
+    if form is None or content[1] - content[0] != struct.calcsize(f"<{form}"):
         return None
-    return float(struct.unpack(f"<{form}", content)[0])
+    return form, content[0]

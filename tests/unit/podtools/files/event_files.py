@@ -2,7 +2,7 @@
 
 import struct
 
-from paceline.podtools.files.tfevents import masked_crc
+from paceline.podtools.files.event_records import masked_crc
 
 
 def varint(number):

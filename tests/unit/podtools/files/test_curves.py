@@ -9,7 +9,7 @@ import pytest
 
 from paceline.podtools.files import curves
 from paceline.podtools.files.curves import CurveReader
-from paceline.podtools.files.tfevents import masked_crc
+from paceline.podtools.files.event_records import masked_crc
 from paceline.podtools.files.volume import open_root
 from tests.unit.podtools.files.event_files import block, event, event_file, record, simple, start, tensor
 
@@ -135,7 +135,7 @@ def test_damage_ends_a_file_and_names_it_but_not_the_others(tmp_path, read):
 
 
 def test_a_record_that_is_too_long_is_skipped_without_being_read(tmp_path, read, monkeypatch):
-    monkeypatch.setattr("paceline.podtools.files.tfevents.MOST_RECORD", 1000)
+    monkeypatch.setattr("paceline.podtools.files.event_records.MOST_RECORD", 1000)
     huge = record(event(1, block(1, b"image") + block(4, bytes(1001))))
     (tmp_path / NAME).write_bytes(
         event_file(event(1, simple("loss", 1.0))) + huge + record(event(2, simple("loss", 2.0)))
