@@ -76,3 +76,19 @@ def on_claim(claim: str) -> dict[str, Any]:
 def claim(name: str) -> dict[str, Any]:
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def spread(made: dict[str, Any]) -> dict[str, Any]:
+    """Return a job of one replica type whose replicas are on different nodes."""
+    labels = {"spread": made["metadata"]["name"]}
+    template = made["spec"]["replicaSpecs"][0]["template"]
+    template["metadata"] = {"labels": labels}
+    template["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": labels},
+        }
+    ]
+    return made

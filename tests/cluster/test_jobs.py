@@ -1,14 +1,27 @@
 """Every job is created at once, as on a busy cluster; each test then follows one of them to its end."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.lab import IMAGE, Lab
-from tests.cluster.manifests import RESTRICTED, claim, generic, job, on_claim, pytorch, replica, tensorflow, xgboost
+from tests.cluster.lab import Lab
+from tests.cluster.manifests import (
+    RESTRICTED,
+    claim,
+    generic,
+    job,
+    on_claim,
+    pytorch,
+    replica,
+    spread,
+    tensorflow,
+    xgboost,
+)
+
+# The first test waits for the cluster to start, too.
+pytestmark = pytest.mark.timeout(900)
 
 SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
 TENSORFLOW_PEERS = """
@@ -51,29 +64,11 @@ try:
 except OSError as error:
     print("the input is", error.strerror)
 """
-SPREAD = {
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"spread": "yes"}},
-        }
-    ]
-}
-
-
-def spread_pytorch(name: str) -> dict[str, Any]:
-    made = pytorch(name, SUM, pod=SPREAD)
-    made["spec"]["replicaSpecs"][0]["template"]["metadata"] = {"labels": {"spread": "yes"}}
-    return made
-
-
 SUCCEEDING: dict[str, dict[str, Any]] = {
     "generic": generic("generic", "print('done')"),
     "many": generic("many", "print('done')", replicas=8),
     "pytorch": pytorch("pytorch", SUM),
-    "spread": spread_pytorch("spread"),
+    "spread": spread(pytorch("spread", SUM)),
     "four": pytorch("four", SUM, replicas=4),
     "host-network": pytorch("host-network", SUM, replicas=1, pod={"hostNetwork": True}),
     "tensorflow": tensorflow("tensorflow", TENSORFLOW_MEETING),
@@ -213,28 +208,6 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
     manifest, words = UNSATISFIED[name]
 
     waiting.await_reason(manifest["kind"], name, *words)
-
-
-@pytest.mark.parametrize("level", ["privileged", "restricted"])
-def test_a_tensorboard_becomes_ready_where_only_confined_pods_are_admitted_too(lab: Lab, level: str) -> None:
-    """Ready means that its page answers the kubelet."""
-    if not os.environ.get("PACELINE_TENSORBOARD"):
-        pytest.skip("there is no TensorBoard: PACELINE_TENSORBOARD is the folder that `tools/setup tensorboard` prints")
-    namespace = f"boards-{level}"
-    labels = {"pod-security.kubernetes.io/enforce": level}
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
-    lab.apply(claim("curves"), namespace=namespace)
-    lab.apply(
-        {
-            "apiVersion": "tensorstack.dev/v1beta1",
-            "kind": "TensorBoard",
-            "metadata": {"name": "curves"},
-            "spec": {"image": IMAGE, "logDir": {"pvc": [{"name": "curves", "subPath": ["./log"]}]}},
-        },
-        namespace=namespace,
-    )
-
-    lab.await_phase("TensorBoard", "curves", "Running", namespace)
 
 
 def test_a_full_quota_is_named(lab: Lab) -> None:

@@ -3,6 +3,7 @@
 Every try of a rank holds a lock on the claim of its job, so that two live tries of one rank would be found.
 """
 
+import fcntl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,28 @@ def await_move(lab: Lab, name: str, earlier: str, node: str) -> str:
         raise AssertionError(f"{error}\n{lab.story(name, 'default')}\n{status}") from None
 
 
+def await_next_try(lab: Lab, name: str, earlier: str) -> None:
+    """Return once a later pod runs: the one that was waited for ends when its node is back."""
+    nodes = ("node-1", "node-2")
+    wait_until(
+        f"the next try of {name} runs",
+        lambda: any(moved(lab, name, earlier, node) for node in nodes),
+        seconds=WAIT_SECONDS,
+    )
+
+
 def charged(lab: Lab, name: str) -> int:
     return int(lab.get(KIND, name)["status"].get("backoffCount", 0))
 
 
+def folder_of(lab: Lab, claim_name: str) -> Path:
+    volume = lab.get("persistentvolumeclaim", claim_name)["spec"]["volumeName"]
+    return Path(lab.get("persistentvolume", volume)["spec"]["hostPath"]["path"])
+
+
 def doubles(lab: Lab, name: str) -> list[str]:
     """Return the ranks of a job of which two tries were alive at one time."""
-    volume = lab.get("persistentvolumeclaim", name)["spec"]["volumeName"]
-    folder = Path(lab.get("persistentvolume", volume)["spec"]["hostPath"]["path"])
-    files = [path.name for path in folder.iterdir()]
+    files = [path.name for path in folder_of(lab, name).iterdir()]
     assert any(file.startswith("rank-") for file in files), f"no rank of {name} has ever had a lock: {files}"
     return [file for file in files if file.startswith("double-")]
 
@@ -102,14 +116,25 @@ def test_a_replica_on_a_dead_node_starts_on_another_one(lab: Lab) -> None:
         assert "NodeLost" in events
 
     lab.cluster.run("wait", "--for=condition=Ready", "node/node-2", "--timeout=120s")
-    # The pod that was waited for ends when its node is back.
-    wait_until(
-        "the next try runs",
-        lambda: moved(lab, "holding", holding, "node-1") or moved(lab, "holding", holding, "node-2"),
-        seconds=WAIT_SECONDS,
-    )
+    await_next_try(lab, "holding", holding)
     for name in ("survivor", "holding"):
         end(lab, name)
+
+
+def test_a_replica_on_a_node_that_is_cut_off_is_waited_for_if_the_job_says_so(lab: Lab) -> None:
+    """Its process goes on, as its lock shows, and nobody takes its place until the node is back."""
+    cautious = start_on(lab, "cautious", "node-2", HOLDING)
+    lock = folder_of(lab, "cautious") / "rank-0"
+
+    with lab.cluster.cut_off("node-2"):
+        lab.await_reason(KIND, "cautious", f"pod {cautious} may still run on node node-2")
+        assert [pod["metadata"]["name"] for pod in lab.pods("cautious")] == [cautious]
+        with lock.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    lab.cluster.run("wait", "--for=condition=Ready", "node/node-2", "--timeout=120s")
+    await_next_try(lab, "cautious", cautious)
+    end(lab, "cautious")
 
 
 def drain(lab: Lab, node: str) -> Callable[[], str]:

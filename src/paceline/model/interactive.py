@@ -40,6 +40,8 @@ class InteractiveWorkload:
     template: Mapping[str, Any]
     # Port of its HTTP server.
     port: int
+    # Its command where its pages are reached through the service proxy only, if that is another one.
+    proxied_command: tuple[str, ...] = ()
     # First page, relative to its URL path.
     page: str = ""
     # Type of its Service.

@@ -1,11 +1,16 @@
 """TensorBoard and Notebook as pods: what their programs are told."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from paceline.apimachinery.meta import Object
 from paceline.kinds import registry
 from paceline.kinds.kind_types import CannotRun
 from paceline.model.interactive import InteractiveWorkload
+from paceline.plan.interactive.manifests import pod_manifest
 from tests.unit.kinds.manifests import notebook, pytorch, replica, tensorboard
 
 BOARD = "/t9k/tensorboards/projects/default/name"
@@ -96,6 +101,63 @@ def test_a_tensorboard_lies_at_the_root_and_is_seen_at_its_pods_address_only() -
     assert (window.url, window.port, window.idle_seconds) == (f"{BOARD}/{window.name}/", 6006, 7)
     assert told["readinessProbe"]["httpGet"]["path"] == "/"
     assert window.service_type == "ClusterIP"
+
+
+# What TensorBoard does with its first page, as far as its start may change it.
+TENSORBOARD = {
+    "__init__.py": "",
+    "backend/__init__.py": "",
+    "backend/http_util.py": """
+class Respond:
+    def __init__(self, content, content_encoding):
+        self.content, self.headers = content, {"Content-Encoding": content_encoding, "Expires": "0"}
+""",
+    "main.py": """
+import sys
+from tensorboard.backend import http_util
+def run_main():
+    for encoding in ("identity", "gzip"):
+        answer = http_util.Respond("page", content_encoding=encoding)
+        print(answer.content, answer.headers, sys.argv[1:])
+    return 7
+""",
+}
+
+
+def test_behind_the_service_proxy_a_tensorboard_does_not_say_that_a_page_has_no_encoding(tmp_path: Path) -> None:
+    for name, text in TENSORBOARD.items():
+        path = tmp_path / "tensorboard" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    window = opened(tensorboard(logDir={"pvc": [{"name": "m"}]}))
+    _, *arguments = window.proxied_command
+
+    ran = subprocess.run(
+        (sys.executable, *arguments), env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+
+    options = container(window)["command"][1:]
+    assert (ran.returncode, ran.stderr) == (7, "")
+    assert ran.stdout.splitlines() == [
+        f"page {{'Expires': '0'}} {options}",
+        f"page {{'Content-Encoding': 'gzip', 'Expires': '0'}} {options}",
+    ]
+
+
+def test_only_a_tensorboard_behind_the_service_proxy_has_the_other_command() -> None:
+    owner = {"apiVersion": "v1", "kind": "K", "name": "n", "uid": "1"}
+    board, desk = opened(tensorboard()), opened(notebook())
+
+    commands = [
+        pod_manifest(window, owner=owner, is_proxied=is_proxied)["spec"]["containers"][0]["command"]
+        for window in (board, desk)
+        for is_proxied in (False, True)
+    ]
+
+    own, proxied, *others = commands
+    assert own == container(board)["command"]
+    assert proxied == list(board.proxied_command)
+    assert others == [container(desk)["command"]] * 2
 
 
 def test_who_reaches_a_tensorboard_may_change_and_its_pod_stays() -> None:

@@ -287,7 +287,7 @@ class InteractiveController:
 
     async def _make_pod(self, window: InteractiveWorkload, service: Object) -> Object:
         """Create the pod; a confined one if the namespace admits no other."""
-        pod = pod_manifest(window, owner=owned_by(service))
+        pod = pod_manifest(window, owner=owned_by(service), is_proxied=not self.serves_pages)
         try:
             return await self._make(PODS, pod, service)
         except Forbidden as error:

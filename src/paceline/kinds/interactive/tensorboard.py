@@ -32,6 +32,26 @@ PORT = 6006
 LAYOUT = "root-"
 # Only memory has a limit: with too little CPU it takes minutes to start.
 RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
+# TensorBoard says of its first page that its encoding is `identity`, which means none. Kubernetes' API server takes
+# that for one that it does not know, and closes the page before it has read it (kubernetes/kubernetes#124194).
+WITHOUT_IDENTITY = """\
+import sys
+from tensorboard import main
+from tensorboard.backend import http_util
+
+respond = http_util.Respond
+
+
+def respond_without_identity(*args, **options):
+    response = respond(*args, **options)
+    if response.headers.get("Content-Encoding") == "identity":
+        del response.headers["Content-Encoding"]
+    return response
+
+
+http_util.Respond = respond_without_identity
+sys.exit(main.run_main())
+"""
 NO_WEB = (
     "spec.logDir.http is not supported: TensorBoard cannot read logs from the web; "
     "copy them to a claim and set spec.logDir.pvc"
@@ -50,12 +70,12 @@ def expand(spec: TensorBoardSpec, site: JobNaming) -> InteractiveWorkload:
     sets = log_sets(spec)
     claims = dict.fromkeys(logs.claim for logs in sets if logs.claim)
     secrets = dict.fromkeys(logs.secret for logs in sets if logs.secret)
-    options = (*_options(sets), f"--window_title={site.job}")
+    # Listen only on the pod's address: pods may share the host's network.
+    options = (*_options(sets), f"--window_title={site.job}", "--host=$(POD_IP)", f"--port={PORT}")
     container = {
         "name": "tensorboard",
         "image": spec.image or IMAGE,
-        # Listen only on the pod's address: pods may share the host's network.
-        "command": ["tensorboard", *options, "--host=$(POD_IP)", f"--port={PORT}"],
+        "command": ["tensorboard", *options],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "envFrom": [{"secretRef": {"name": name}} for name in secrets],
         "ports": [{"name": PORT_NAME, "containerPort": PORT}],
@@ -81,6 +101,7 @@ def expand(spec: TensorBoardSpec, site: JobNaming) -> InteractiveWorkload:
         stem=site.stem,
         template={"spec": pod},
         port=PORT,
+        proxied_command=("python3", "-c", WITHOUT_IDENTITY, *options),
         service_type=spec.service_type,
         digest=LAYOUT,
         is_confinable=True,

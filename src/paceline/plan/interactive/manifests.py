@@ -17,8 +17,8 @@ DIGEST = "paceline.dev/spec-digest"
 CONFINED_USER = 65532
 
 
-def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
-    """Return the pod."""
+def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any], is_proxied: bool = False) -> Object:
+    """Return the pod; `is_proxied` if its pages are reached through the service proxy only."""
     metadata = window.template.get("metadata") or {}
     queued = {well_known_labels.QUEUE: window.queue, well_known_labels.QUEUE_GROUP: window.name} if window.queue else {}
     annotations = (
@@ -34,8 +34,14 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
             "labels": {**(metadata.get("labels") or {}), **owner_labels(window.name, owner), **queued},
             "annotations": {**(metadata.get("annotations") or {}), **annotations, DIGEST: window.digest},
         },
-        "spec": dict(window.template["spec"]),
+        "spec": _proxied(window) if is_proxied and window.proxied_command else dict(window.template["spec"]),
     }
+
+
+def _proxied(window: InteractiveWorkload) -> Object:
+    spec = window.template["spec"]
+    first, *others = spec["containers"]
+    return {**spec, "containers": [{**first, "command": list(window.proxied_command)}, *others]}
 
 
 def confined_pod(pod: Object) -> Object:

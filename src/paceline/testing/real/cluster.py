@@ -41,8 +41,9 @@ from paceline.testing.real.node_programs import (
 
 PROGRAMS = ("kubelet", "kube-scheduler", "kube-controller-manager", "coredns")
 TWO_NODES = 2
-# The address of the machine on the bridge that joins the nodes, and the registry that may listen there.
-JOINED = "10.89.0.1"
+# The address of the machine on the bridge that joins the nodes, and the registry that may listen there. It is of the
+# range of the pods, in which no embedded cluster of this machine looks for its own.
+JOINED = "10.244.0.1"
 REGISTRY = f"{JOINED}:5000"
 # Where the controller manager's own provisioner makes the folders of claims; both nodes see it.
 # The path is compiled into kube-controller-manager.
@@ -57,6 +58,11 @@ _JOINT = "plreal1"
 # What an aggregated server wants to know about its front proxy, which is none.
 _HEADERS = ("allowed-names", "extra-headers-prefix", "group-headers", "username-headers")
 _APISERVER_FLAGS = ("--kubelet-preferred-address-types=InternalIP", "--enable-aggregator-routing=true")
+# What a kubelet sets for the whole machine when it starts.
+_KERNEL_SETTINGS = tuple(
+    Path("/proc/sys", name)
+    for name in ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
+)
 # A lost node is noticed within seconds, so that tests need not wait for minutes.
 _TOLERATION_SECONDS = 15
 _GRACE_SECONDS = 20
@@ -199,7 +205,7 @@ def _site(home: Path, number: int) -> NodeSite:
     return NodeSite(
         name=name,
         home=_folder(home, name),
-        address=f"10.89.0.{10 + number}",
+        address=_address(number),
         subnet=f"10.244.{number}.0/24",
         bridge="cni0",
         cgroup=_cgroup(number),
@@ -208,6 +214,10 @@ def _site(home: Path, number: int) -> NodeSite:
         namespace=_namespace(number),
         registry=REGISTRY,
     )
+
+
+def _address(number: int) -> str:
+    return f"10.244.0.{10 + number}"
 
 
 def _cgroup(number: int) -> str:
@@ -236,7 +246,7 @@ def _join(stack: ExitStack, site: NodeSite, nodes: int) -> NodeSite:
     system(*within, "route", "add", "default", "via", JOINED)
     system(*site.inside("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"))
     for number in range(1, nodes + 1):
-        if (other := f"10.89.0.{10 + number}") != site.address:
+        if (other := _address(number)) != site.address:
             system(*within, "route", "add", f"10.244.{number}.0/24", "via", other)
     system("ip", "route", "replace", site.subnet, "via", site.address)
     return site
@@ -253,10 +263,23 @@ def _start(stack: ExitStack, cluster: RealCluster, assets: Path) -> RealCluster:
         stack.enter_context(running((str(assets / name), *flags), cluster.home / f"{name}.log"))
     wait_until("the default service account is there", lambda: cluster.run("get", "serviceaccount", "default"))
     stack.enter_context(_names(cluster, dns, assets))
-    processes = {site.name: stack.enter_context(kubelet(site, kube, assets)) for site in cluster.sites}
-    for site in cluster.sites:
-        wait_until(f"{site.name} is ready", partial(_is_ready, cluster, site.name))
+    with _kernel_settings_kept():
+        processes = {site.name: stack.enter_context(kubelet(site, kube, assets)) for site in cluster.sites}
+        for site in cluster.sites:
+            wait_until(f"{site.name} is ready", partial(_is_ready, cluster, site.name))
     return RealCluster(kube=kube, kubectl=cluster.kubectl, home=cluster.home, sites=cluster.sites, kubelets=processes)
+
+
+@contextmanager
+def _kernel_settings_kept() -> Iterator[None]:
+    """Give the machine back its settings at the end of the block: others use it, too."""
+    before = {path: path.read_text() for path in _KERNEL_SETTINGS}
+    try:
+        yield
+    finally:
+        for path, value in before.items():
+            if path.read_text() != value:
+                path.write_text(value)
 
 
 def _control_flags(kube: RealKube) -> dict[str, tuple[str, ...]]:
