@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from paceline.client.metrics import CONFLICT, ERROR, SUCCESS, QueueMetrics
 from paceline.effects import Random
@@ -128,6 +128,15 @@ class WorkQueue(Generic[K]):
     def _ring(self, key: K) -> None:
         del self._timers[key]
         self.add(key)
+
+
+async def all_of(*calls: Awaitable[Any]) -> list[Any]:
+    """Return the results of calls that run at the same time, or raise the first error, once all of them have ended."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
 
 
 async def run(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:

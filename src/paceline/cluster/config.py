@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 from paceline.apimachinery.builtin.scheduling import is_extended
 from paceline.apimachinery.name_validation import key_problem
 from paceline.apimachinery.quantity import parse
-from paceline.apimachinery.yaml_reader import read_documents
 from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
 from paceline.model.retention import EventPolicy, RecordPolicy, RetentionPolicy
@@ -73,12 +73,14 @@ def read_section(settings: Settings, name: str, hint: str) -> dict[str, Any]:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        trees = tuple(read_documents(path.read_text(encoding="utf-8"), str(path)))
+        text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         # Those that use the folder report what is wrong with it.
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise _invalid(str(path), None, f"cannot be read: {error}") from error
+    # Imported here: clusters without such a file need not wait for the parser at their start.
+    trees = tuple(import_module("paceline.apimachinery.yaml_reader").read_documents(text, str(path)))
     sections = trees[0].value if trees else {}
     if not isinstance(sections, dict):
         raise _invalid(str(path), sections, FILE_HINT)

@@ -10,7 +10,7 @@ from paceline.apimachinery.timestamps import to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer, running
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, NODES, PODS, Change, Cluster
-from paceline.client.workqueue import WorkQueue, run
+from paceline.client.workqueue import WorkQueue, all_of, run
 from paceline.effects import Clock, Random
 from paceline.errors import Conflict, NotFound
 from paceline.model import reasons
@@ -172,12 +172,7 @@ class PodScheduler:
         keys = tuple(plan.bind)
         for start in range(0, len(keys), TOGETHER):
             several = keys[start : start + TOGETHER]
-            done = await asyncio.gather(
-                *(self._bind(pods_by_key[key], plan.bind[key]) for key in several), return_exceptions=True
-            )
-            for error in done:
-                if isinstance(error, BaseException):
-                    raise error
+            done = await all_of(*(self._bind(pods_by_key[key], plan.bind[key]) for key in several))
             bound += [key for key, is_bound in zip(several, done, strict=True) if is_bound]
         for key in bound:
             message = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"

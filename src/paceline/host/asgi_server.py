@@ -8,8 +8,9 @@ import functools
 import socket
 import ssl
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -17,7 +18,7 @@ from uvicorn.server import ServerState
 from paceline.client.http.reverse_proxy import MAX_MESSAGE_BYTES
 from paceline.errors import HostError
 from paceline.host.connection_limits import HEAD_SECONDS, ConnectionLimiter, ConnectionSlot, peer_of
-from paceline.host.http_connection import ServerConnection, WebSocket
+from paceline.host.http_connection import ServerConnection
 from paceline.settings import LOOPBACK
 
 # How long requests in progress, such as watches, may take to end when the server stops.
@@ -110,7 +111,7 @@ async def serve(
         lifespan="off",
         http="httptools",
         # Pings detect clients that vanished. No compression: messages are mostly small, or compressed already.
-        ws=WebSocket,
+        ws=cast("type[asyncio.Protocol]", _open_websocket),
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
@@ -136,6 +137,12 @@ async def serve(
         sock.close()
         limiter.stop()
         await _shut_down(state)
+
+
+def _open_websocket(**options: Any) -> asyncio.Protocol:
+    """Return the protocol of a WebSocket; imported with the first of them, because every start would wait for it."""
+    protocol: asyncio.Protocol = import_module("paceline.host.websocket").WebSocket(**options)
+    return protocol
 
 
 async def _accept(

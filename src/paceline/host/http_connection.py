@@ -5,7 +5,6 @@ from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from paceline.apiserver.http_types import status_response
 from paceline.apiserver.status_errors import Status
@@ -276,25 +275,3 @@ class ServerConnection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
-
-
-class WebSocket(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, in which an error response completes the handshake, so that it is not logged as an error."""
-
-    async def send(self, message: Any) -> None:
-        """Send a message; the end of an error response completes the handshake."""
-        await super().send(message)
-        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True
-
-    def shutdown(self) -> None:
-        """Close the connection; one that the client is closing already is only hung up."""
-        if self.handshake_complete and not self.close_sent and self.conn.state.name != "OPEN":
-            self.stop_keepalive()
-            self.transport.close()
-        else:
-            super().shutdown()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.app_state["release"]()
-        super().connection_lost(exc)

@@ -183,6 +183,8 @@ async def test_a_try_runs_once_however_often_it_is_started(container, tmp_path):
     await box.start()
 
     assert ledger.read_text() == "ran\n"
+    # It may hold secrets.
+    assert not (box.folder / shim.INTENT).exists()
 
 
 def mount(file, target):

@@ -39,6 +39,8 @@ class Place:
     sandbox: str | None = "/usr/bin/bwrap"
     agents: list = field(default_factory=list)
     host: Host = HOST
+    # More arguments for the agent.
+    options: dict = field(default_factory=dict)
 
     def make_agent(self):
         world = self.sim.world()
@@ -51,6 +53,7 @@ class Place:
             folders=FOLDERS,
             images=Images(rows=self.images, environments=StaticEnvironments(), host=self.host, files=world.files),
             find_sandbox=lambda: self.sandbox,
+            **self.options,
         )
 
     @asynccontextmanager

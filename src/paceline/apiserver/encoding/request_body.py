@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import orjson
@@ -11,7 +12,6 @@ import orjson
 from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.field_errors import FieldFault, Problem, forbidden, required, unsupported
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.yaml_reader import read_documents
 from paceline.apiserver.http_types import JSON, YAML, HttpRequest, WriteOptions
 from paceline.apiserver.status_errors import bad_request, invalid, unsupported_media_type
 from paceline.errors import BadRequest, TooLarge
@@ -119,6 +119,8 @@ def read_applied(body: bytes) -> tuple[Object, tuple[str, ...]]:
 
 def read_yaml(body: bytes, subject: str) -> tuple[Any, tuple[str, ...]]:
     """Return the first YAML document, bounded in spite of aliases, and a warning for each duplicate key."""
+    # Imported with the first YAML: every process of a cluster would wait for the parser at its start.
+    read_documents = import_module("paceline.apimachinery.yaml_reader").read_documents
     duplicates: list[str] = []
     try:
         trees = [tree.value for tree in read_documents(body.decode(), "yaml", duplicates=duplicates)]

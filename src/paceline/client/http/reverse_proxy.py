@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, connect, unix_connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+# Loads its parts when they are used first, so that no start of a process waits for them; hence annotations as text.
+import websockets
 
 from paceline.client.http.http1 import CONNECT_SECONDS, Address, Connection, dial, head_of
 from paceline.client.http.transport import Unreachable
@@ -115,11 +115,11 @@ async def join(place: Address, passing: ProxyRequest, receive: Receive, send: Se
     """Pass one WebSocket on, whose `websocket.connect` has been received; a refused one is refused likewise."""
     try:
         other = await _dial(place, passing, tls or ANY_POD)
-    except InvalidStatus as refused:
+    except websockets.InvalidStatus as refused:
         answer = refused.response
         await deny(send, answer.status_code, kept(answer.headers.raw_items()), bytes(answer.body or b""))
         return
-    except (OSError, InvalidHandshake) as error:
+    except (OSError, websockets.InvalidHandshake) as error:
         raise _unreached(place, error) from error
     async with other:
         # A server refuses to send to a client that has just left; the other side is then only hung up.
@@ -181,7 +181,7 @@ def _has_body(passing: ProxyRequest) -> bool:
     return lengths != ["0"] and (bool(lengths) or passing.method in {"POST", "PUT", "PATCH"})
 
 
-def _dial(place: Address, passing: ProxyRequest, tls: Tls) -> connect:
+def _dial(place: Address, passing: ProxyRequest, tls: Tls) -> "websockets.connect":
     names = {"host", "content-length", "sec-websocket-protocol"}
     headers = [
         (name, value)
@@ -201,15 +201,15 @@ def _dial(place: Address, passing: ProxyRequest, tls: Tls) -> connect:
     scheme = "wss" if place.is_tls else "ws"
     uri = f"{scheme}://{passing.host}{passing.target}"
     if place.socket:
-        return unix_connect(str(place.socket), uri, **options)
+        return websockets.unix_connect(str(place.socket), uri, **options)
     if place.is_tls:
         options["ssl"] = tls.context
         if tls.name:
             options["server_hostname"] = tls.name
-    return connect(uri, host=place.address, port=place.port, proxy=None, **options)
+    return websockets.connect(uri, host=place.address, port=place.port, proxy=None, **options)
 
 
-async def _both_ways(other: ClientConnection, receive: Receive, send: Send) -> None:
+async def _both_ways(other: "websockets.ClientConnection", receive: Receive, send: Send) -> None:
     async with asyncio.TaskGroup() as group:
         upload = group.create_task(_there(other, receive))
         back = group.create_task(_back(other, send))
@@ -218,22 +218,22 @@ async def _both_ways(other: ClientConnection, receive: Receive, send: Send) -> N
         back.cancel()
 
 
-async def _there(other: ClientConnection, receive: Receive) -> None:
+async def _there(other: "websockets.ClientConnection", receive: Receive) -> None:
     while (message := await receive())["type"] == "websocket.receive":
         data = message.get("bytes")
         try:
             await other.send(message["text"] if data is None else data)
-        except ConnectionClosed:
+        except websockets.ConnectionClosed:
             return
     code = int(message.get("code") or NORMAL)
     await other.close(UNSENDABLE.get(code, code), message.get("reason") or "")
 
 
-async def _back(other: ClientConnection, send: Send) -> None:
+async def _back(other: "websockets.ClientConnection", send: Send) -> None:
     try:
         async for data in other:
             await send({"type": "websocket.send", "text" if isinstance(data, str) else "bytes": data})
-    except ConnectionClosed:
+    except websockets.ConnectionClosed:
         pass  # Cut off; its code is passed on below.
     except OSError:
         return  # The client is gone.

@@ -1,5 +1,6 @@
 """Start one container: compute its sandbox, fill its folder, and hand it to a shim."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -113,7 +114,7 @@ class Starter:
         uts_hostname(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
             raise sandbox_failed(SHARED_PROCESSES)
-        sources = await read_sources(self.cluster, pod, self.tokens)
+        sources = await self._read_and_connect(pod)
         lookup = self.volume_lookup(sources)
         pod = self._with_addresses(pod)
         messages: list[str] = []
@@ -130,6 +131,15 @@ class Starter:
                 messages.append(self._describe(error))
         if messages:
             raise CannotStart(FAILED, "; ".join(messages), messages=tuple(messages))
+        return sources
+
+    async def _read_and_connect(self, pod: Object) -> Sources:
+        """Return what `read_sources` does; the pod's network is created meanwhile, which takes as long."""
+        reading = read_sources(self.cluster, pod, self.tokens)
+        # An error of the network comes again in `start`, which reports it.
+        sources, _ = await asyncio.gather(reading, self._network(pod), return_exceptions=True)
+        if isinstance(sources, BaseException):
+            raise sources
         return sources
 
     def _describe(self, error: OSError) -> str:

@@ -68,6 +68,7 @@ def run(folder: str, ready: int) -> None:
         write_file("/proc/self/comm", b"paceline-shim")
     try:
         if not _lock() or os.path.exists(STARTED):
+            _remove_spent_intent()
             return
         intent = json.loads(read_file(INTENT))
         # Before anyone can read the pid to signal.
@@ -77,13 +78,19 @@ def run(folder: str, ready: int) -> None:
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
         supervisor = ContainerSupervisor(intent, begun, ready=ready, wake=wake)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(INTENT)
+        _remove_spent_intent()
         supervisor.run()
     except BaseException:
         with contextlib.suppress(OSError):
             Path("shim.error").write_text(traceback.format_exc())
         raise
+
+
+def _remove_spent_intent() -> None:
+    """Remove the intent of a container that has started; an agent that died in between may have written it again."""
+    if os.path.exists(STARTED):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(INTENT)
 
 
 def detach(open_fd: int) -> None:

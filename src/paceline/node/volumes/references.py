@@ -11,6 +11,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.pods import containers_of
 from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, SECRETS, Cluster
+from paceline.client.workqueue import all_of
 from paceline.effects import Clock
 from paceline.errors import BadRequest, Conflict, Forbidden, NotFound
 
@@ -124,6 +125,14 @@ class SourceReader:
     _cache: dict[tuple[str, Reference], Object | None] = field(default_factory=dict)
 
     async def of(self, pod: Object) -> Sources:
+        # At the same time: nearly every pod has a ConfigMap and a token, and waits for them at its start.
+        (data, binary), tokens = await all_of(self._entries(pod), self.tokens.of(pod))
+        return Sources(entries=data, binary=binary, tokens=tokens)
+
+    async def _entries(
+        self, pod: Object
+    ) -> tuple[dict[Reference, Mapping[str, bytes]], dict[Reference, frozenset[str]]]:
+        """Return what the objects contain, and which of it is binary."""
         data: dict[Reference, Mapping[str, bytes]] = {}
         binary: dict[Reference, frozenset[str]] = {}
         for reference in dict.fromkeys(references(pod)):
@@ -131,7 +140,7 @@ class SourceReader:
             if source is not None:
                 data[reference] = entries(source)
                 binary[reference] = frozenset(source.get("binaryData") or ())
-        return Sources(entries=data, binary=binary, tokens=await self.tokens.of(pod))
+        return data, binary
 
     async def _read(self, namespace: str, reference: Reference) -> Object | None:
         kind, name = reference

@@ -84,6 +84,8 @@ class SimProcesses:
         """Run a container's script once, as the real shim would: lock, look, say who it is, begin."""
         await asyncio.sleep(0)
         if self.holds(folder) or self._files.exists(folder / shim.STARTED):
+            if self._files.exists(folder / shim.STARTED):
+                self._files.remove(folder / shim.INTENT)
             return
         self._locked.add(folder)
         try:
