@@ -111,7 +111,6 @@ NOT_WAITED_IN = {
     "node/server/streaming.py": "opens lines to containers; writes nothing",
     "node/lifecycle/starter.py Starter.config_of": "only for commands in containers; writes nothing",
     "node/lifecycle/starter.py Starter._mount": "nothing is mounted in a simulated world: e2e/network/test_network.py",
-    "node/lifecycle/starter.py Starter._network": "pods have no network of their own in a simulated world",
     "store/watch_hub.py Watch.__anext__": "the server takes all there is at once",
     "store/watch_hub.py Watch._wait": "the server takes all there is at once",
     "store/group_commit.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/recovery/test_disk.py",
