@@ -266,29 +266,41 @@ def signal_container(place: Place, pod_name: str, number: signal.Signals) -> Non
                 os.kill(int(entry.name), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
-def test_a_leader_that_is_gone_is_replaced_and_nothing_happens_twice(installed: Place, number: signal.Signals) -> None:
-    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
-    wait_until("somebody leads", lambda: holder(installed))
-    leader = holder(installed)
-    names = [f"{number.name.lower()}-{index}" for index in range(BUSY_JOBS)]
-    installed.apply(*({**job(0), "metadata": {"name": name}} for name in names))
+@pytest.mark.parametrize(("number", "rounds"), [(signal.SIGKILL, 3), (signal.SIGSTOP, 2)], ids=["killed", "frozen"])
+def test_leaders_that_are_gone_are_replaced_and_nothing_happens_twice(
+    installed: Place, number: signal.Signals, rounds: int
+) -> None:
+    word = number.name.lower()
+    names = {index: [f"{word}-{index}-{job_index}" for job_index in range(BUSY_JOBS)] for index in range(rounds)}
+    for index in range(rounds):
+        lose_leader(installed, number, names[index])
 
-    signal_container(installed, leader, number)
-    begun = time.monotonic()
-    try:
-        wait_until("another one leads", lambda: holder(installed) not in ("", leader), seconds=120)
-        sys.stdout.write(f"{number.name}: another one leads after {time.monotonic() - begun:.1f} s\n")
-        wait_until("all jobs run", lambda: {phase(installed, name) for name in names} == {"Running"}, seconds=240)
-    finally:
-        signal_container(installed, leader, signal.SIGCONT)
-    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
-
-    for name in names:
+    everything = [name for round_names in names.values() for name in round_names]
+    for name in everything:
         (member,) = installed.read("pods", "-l", f"tensorstack.dev/owner-name={name}")["items"]
         assert member["status"]["containerStatuses"][0]["restartCount"] == 0
         assert installed.read("genericjob", name)["status"].get("attempt", 0) == 0
-    installed.node.run("delete", "genericjob", *names)
+    installed.node.run("delete", "genericjob", *everything)
+    owned = ("pods,services", "-l", f"tensorstack.dev/owner-name in ({','.join(everything)})")
+    wait_until("nothing of them is left", lambda: not installed.read(*owned)["items"], seconds=120)
+
+
+def lose_leader(place: Place, number: signal.Signals, names: list[str]) -> None:
+    """Send jobs and take the leader away at once; return when another one has started them and both are ready again."""
+    wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=120)
+    wait_until("somebody leads", lambda: holder(place))
+    leader = holder(place)
+    place.apply(*({**job(0), "metadata": {"name": name}} for name in names))
+
+    signal_container(place, leader, number)
+    begun = time.monotonic()
+    try:
+        wait_until("another one leads", lambda: holder(place) not in ("", leader), seconds=120)
+        sys.stdout.write(f"{number.name}: another one leads after {time.monotonic() - begun:.1f} s\n")
+        wait_until("all jobs run", lambda: {phase(place, name) for name in names} == {"Running"}, seconds=240)
+    finally:
+        signal_container(place, leader, signal.SIGCONT)
+    wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=120)
 
 
 def test_it_is_upgraded_under_running_jobs_and_uninstalled(installed: Place) -> None:
