@@ -19,11 +19,13 @@ from typing import Any
 import pytest
 import yaml
 
+from paceline.podtools.object_store import BucketConfig, open_bucket
 from paceline.sdk.submission.source_archive import pack
 from paceline.testing.embedded import wait_until
 from paceline.testing.git_server import git_server
 from paceline.testing.real.cluster import JOINED, REGISTRY, RealCluster, real_cluster
 from paceline.testing.real.registry import real_registry
+from paceline.testing.s3_server import KEY, KEY_ID, S3Server, s3_server
 from tests.cluster.manifests import RESTRICTED, generic
 from tests.e2e.node.test_images import wheel
 from tests.kubes import assets_or_skip
@@ -71,7 +73,7 @@ def build(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     if os.geteuid() != 0 or shutil.which("helm") is None:
         pytest.skip("a real node needs root, and this test helm: put the folder that `tools/setup helm` prints on PATH")
-    for name in ("node", "registry"):
+    for name in ("node", "registry", "moto"):
         subprocess.run((ROOT / "tools" / "setup", name), check=True, capture_output=True)
     base = subprocess.run((ROOT / "tools" / "setup", "base"), check=True, capture_output=True, text=True).stdout.strip()
     folder = tmp_path_factory.mktemp("install")
@@ -245,8 +247,53 @@ def test_code_and_packages_come_to_pods_of_a_restricted_namespace_with_a_quota(
     status = wait_until("the job ends", ended, seconds=300)
 
     assert status["phase"] == "Succeeded", status
-    flags = ("-n", "strict", "-l", "tensorstack.dev/owner-name=fed", "-c", "main", "--tail=-1")
-    assert installed.node.run("logs", *flags).splitlines() == ["tiny and well"] * 2
+    # Not by the label of the job, which the pod that found the commit has, too.
+    pods = [replica["name"] for replica in status["tasks"][0]["replicas"]]
+    assert [installed.node.run("logs", "-n", "strict", name, "-c", "main") for name in pods] == ["tiny and well\n"] * 2
+
+
+@pytest.fixture
+def store() -> Iterator[S3Server]:
+    """An S3 server with a bucket, on the machine that the nodes are on."""
+    with s3_server(host=JOINED) as server:
+        server.make_bucket("lab")
+        yield server
+
+
+# A claim of this cluster is a folder that belongs to root, and `fsGroup` does not change that.
+@pytest.mark.parametrize(("medium", "user"), [("Claim", 0), ("Pod", 65532)], ids=["claim", "pod"])
+def test_data_comes_from_a_bucket_and_results_go_to_it(
+    installed: Place, store: S3Server, medium: str, user: int
+) -> None:
+    keys = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
+    data, runs = (
+        open_bucket(BucketConfig(url=f"s3://lab/{folder}", endpoint=store.address, secret=keys))
+        for folder in ("data", "runs")
+    )
+    data.put("rows.csv", b"one row")
+    name = f"bucket-{medium.lower()}"
+    command = ["sh", "-c", 'mkdir /output/model; echo "$HOSTNAME read $(cat /input/rows.csv)" >/output/model/report']
+    copied = generic(
+        name,
+        "",
+        pod={"container": {"image": IMAGE, "command": command, "securityContext": {"runAsUser": user}}},
+        input={"bucket": {"url": "s3://lab/data", "endpoint": store.address, "secret": name}},
+        output={
+            "bucket": {"url": "s3://lab/runs", "endpoint": store.address, "secret": name},
+            "staging": {"medium": medium},
+        },
+    )
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys}
+    installed.apply(secret, copied)
+
+    wait_until("the job ends", lambda: phase(installed, name) in ("Succeeded", "Failed"), seconds=300)
+
+    status = installed.read("genericjob", name)["status"]
+    assert status["phase"] == "Succeeded", status
+    pods = [replica["name"] for replica in status["tasks"][0]["replicas"]]
+    reports = [runs.get(f"{name}/worker-{index}/model/report") for index in range(2)]
+    assert reports == [f"{pod} read one row\n".encode() for pod in pods]
+    installed.node.run("delete", "genericjob", name)
 
 
 def holder(place: Place) -> str:
@@ -265,29 +312,41 @@ def signal_container(place: Place, pod_name: str, number: signal.Signals) -> Non
                 os.kill(int(entry.name), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
-def test_a_leader_that_is_gone_is_replaced_and_nothing_happens_twice(installed: Place, number: signal.Signals) -> None:
-    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
-    wait_until("somebody leads", lambda: holder(installed))
-    leader = holder(installed)
-    names = [f"{number.name.lower()}-{index}" for index in range(BUSY_JOBS)]
-    installed.apply(*({**job(0), "metadata": {"name": name}} for name in names))
+@pytest.mark.parametrize(("number", "rounds"), [(signal.SIGKILL, 3), (signal.SIGSTOP, 2)], ids=["killed", "frozen"])
+def test_leaders_that_are_gone_are_replaced_and_nothing_happens_twice(
+    installed: Place, number: signal.Signals, rounds: int
+) -> None:
+    word = number.name.lower()
+    names = {index: [f"{word}-{index}-{job_index}" for job_index in range(BUSY_JOBS)] for index in range(rounds)}
+    for index in range(rounds):
+        lose_leader(installed, number, names[index])
 
-    signal_container(installed, leader, number)
-    begun = time.monotonic()
-    try:
-        wait_until("another one leads", lambda: holder(installed) not in ("", leader), seconds=120)
-        sys.stdout.write(f"{number.name}: another one leads after {time.monotonic() - begun:.1f} s\n")
-        wait_until("all jobs run", lambda: {phase(installed, name) for name in names} == {"Running"}, seconds=240)
-    finally:
-        signal_container(installed, leader, signal.SIGCONT)
-    wait_until("both controllers are ready", lambda: ready(installed) == 2, seconds=120)
-
-    for name in names:
+    everything = [name for round_names in names.values() for name in round_names]
+    for name in everything:
         (member,) = installed.read("pods", "-l", f"tensorstack.dev/owner-name={name}")["items"]
         assert member["status"]["containerStatuses"][0]["restartCount"] == 0
         assert installed.read("genericjob", name)["status"].get("attempt", 0) == 0
-    installed.node.run("delete", "genericjob", *names)
+    installed.node.run("delete", "genericjob", *everything)
+    owned = ("pods,services", "-l", f"tensorstack.dev/owner-name in ({','.join(everything)})")
+    wait_until("nothing of them is left", lambda: not installed.read(*owned)["items"], seconds=120)
+
+
+def lose_leader(place: Place, number: signal.Signals, names: list[str]) -> None:
+    """Send jobs and take the leader away at once; return when another one has started them and both are ready again."""
+    wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=120)
+    wait_until("somebody leads", lambda: holder(place))
+    leader = holder(place)
+    place.apply(*({**job(0), "metadata": {"name": name}} for name in names))
+
+    signal_container(place, leader, number)
+    begun = time.monotonic()
+    try:
+        wait_until("another one leads", lambda: holder(place) not in ("", leader), seconds=120)
+        sys.stdout.write(f"{number.name}: another one leads after {time.monotonic() - begun:.1f} s\n")
+        wait_until("all jobs run", lambda: {phase(place, name) for name in names} == {"Running"}, seconds=240)
+    finally:
+        signal_container(place, leader, signal.SIGCONT)
+    wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=120)
 
 
 def test_it_is_upgraded_under_running_jobs_and_uninstalled(installed: Place) -> None:
