@@ -72,8 +72,7 @@ def run(folder: str, ready: int) -> None:
             return
         intent = json.loads(read_file(INTENT))
         # Before anyone can read the pid to signal.
-        wake = _catch_signals()
-        begun = now_ns()
+        wake, begun = _catch_signals(), now_ns()
         # No program may run without a record: when this fails, the shim ends and the agent can start it again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
@@ -88,9 +87,9 @@ def run(folder: str, ready: int) -> None:
 
 def _remove_spent_intent() -> None:
     """Remove the intent of a container that has started; an agent that died in between may have written it again."""
-    if os.path.exists(STARTED):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(INTENT)
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(STARTED)
+        os.unlink(INTENT)
 
 
 def detach(open_fd: int) -> None:
