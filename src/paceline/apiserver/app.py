@@ -184,7 +184,7 @@ class Api:
         with self._server.fairness.stream(request.caller):
             if not isinstance(response, ProxiedResponse):
                 await _serve(response, receive, writer, authorization)
-            elif not await authorization.run_while_valid(response.run(receive, writer.pass_on)):
+            elif not await authorization.run_while_valid(partial(response.run, receive, writer.pass_on)):
                 # A partial response of a pod can only be aborted.
                 raise ClientStalled
 
@@ -200,7 +200,7 @@ class Api:
                     raise status_errors.bad_request("WebSockets are supported for exec, attach and proxy only")
                 with self._server.fairness.stream(request.caller):
                     authorization = StreamAuthorization(self._server.gate, scope, request)
-                    if not await authorization.run_while_valid(response.run(receive, writer.pass_on)):
+                    if not await authorization.run_while_valid(partial(response.run, receive, writer.pass_on)):
                         raise status_errors.unauthorized()
             except (StatusError, PacelineError) as error:
                 await writer.send_response(error_response(error))
@@ -347,7 +347,7 @@ async def _serve(stream: Stream, receive: Receive, writer: ResponseWriter, autho
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    if await finishes_before(authorization.run_while_valid(stream.run(write)), until_gone()):
+    if await finishes_before(partial(authorization.run_while_valid, partial(stream.run, write)), until_gone()):
         await writer.end()
 
 

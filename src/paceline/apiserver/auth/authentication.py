@@ -232,10 +232,10 @@ class StreamAuthorization:
         while self._is_valid():  # noqa: ASYNC110 - nothing announces an expiry
             await asyncio.sleep(CHECK_SECONDS)
 
-    async def run_while_valid(self, work: Awaitable[None]) -> bool:
-        """Await some work while the caller is authorized; return False if it was cancelled."""
+    async def run_while_valid(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Do some work while the caller is authorized; return False if it was cancelled."""
         if not self.can_expire:
-            await work
+            await work()
             return True
         return await finishes_before(work, self.wait_until_expired())
 
@@ -246,8 +246,8 @@ class StreamAuthorization:
             return False
 
 
-async def finishes_before(work: Awaitable[object], end: Coroutine[Any, Any, None]) -> bool:
-    """Await some work until something else ends; return False if it was cancelled because of that."""
+async def finishes_before(work: Callable[[], Awaitable[object]], end: Coroutine[Any, Any, None]) -> bool:
+    """Do some work until something else ends; return False if it was cancelled because of that."""
     async with asyncio.TaskGroup() as group:
         working, ending = group.create_task(_outcome(work)), group.create_task(end)
         await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -260,10 +260,10 @@ async def finishes_before(work: Awaitable[object], end: Coroutine[Any, Any, None
     return True
 
 
-async def _outcome(work: Awaitable[object]) -> Exception | None:
-    """Return the exception of some work: a task group would wrap it."""
+async def _outcome(work: Callable[[], Awaitable[object]]) -> Exception | None:
+    """Return the exception of some work, which begins here: a task group would wrap it."""
     try:
-        await work
+        await work()
     except Exception as error:  # noqa: BLE001 - the caller raises it again
         return error
     return None
