@@ -28,23 +28,19 @@ export function durationText(duration: number, { duration: words }: Common): str
 }
 
 // Making one takes longer than drawing a cell, and a list has two in each row.
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-function formatOf(lang: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const key = `${lang} ${options.dateStyle ?? ''}`;
-  const format = formats.get(key) ?? new Intl.DateTimeFormat(lang, options);
-  formats.set(key, format);
-  return format;
+function formatter(options: Intl.DateTimeFormatOptions): (time: number, lang: string) => string {
+  const formats = new Map<string, Intl.DateTimeFormat>();
+  return (time, lang) => {
+    const format = formats.get(lang) ?? new Intl.DateTimeFormat(lang, options);
+    formats.set(lang, format);
+    return format.format(time);
+  };
 }
 
 /** A point in time in the browser's zone, to the second. */
-export function absoluteText(time: number, lang: string): string {
-  return formatOf(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
-}
+export const absoluteText = formatter({ dateStyle: 'medium', timeStyle: 'medium' });
 
-export function clockText(time: number, lang: string): string {
-  return formatOf(lang, { timeStyle: 'medium', hour12: false }).format(time);
-}
+export const clockText = formatter({ timeStyle: 'medium', hour12: false });
 
 /** How long to wait before a text that says how old something is can change. */
 export function nextChange(age: number): number {

@@ -10,6 +10,7 @@ import { Link, navigate, pathOf } from '../../app/router.tsx';
 import { Ago, CopyButton, Empty, ErrorNotice, Facts, Loading, Page, Section, StatusTag } from '../../parts/index.ts';
 import { JobUsage } from '../../usage/JobUsage.tsx';
 import { jobUrl } from '../jobs/cells.tsx';
+import { Outcome } from './Outcome.tsx';
 import { manifestOf, replicaOf, type JobRecord } from './rows.ts';
 
 const YamlView = lazy(() => import('../job/YamlView.tsx').then((module) => ({ default: module.YamlView })));
@@ -18,7 +19,7 @@ const TABS = ['summary', 'logs', 'resources', 'events', 'yaml'] as const;
 type Tab = (typeof TABS)[number];
 
 export function HistoryDetail({ namespace, name, tab: asked }: { namespace: string; name: string; tab: string | undefined }) {
-  const { history: words, common, job: jobWords } = useText();
+  const { history: words, job: jobWords } = useText();
   const [record, setRecord] = useState<JobRecord>();
   const [error, setError] = useState<ApiError>();
   useEffect(() => {
@@ -36,8 +37,6 @@ export function HistoryDetail({ namespace, name, tab: asked }: { namespace: stri
     );
   const { job } = record.spec;
   const status = record.status ?? {};
-  const phase = status.phase ?? 'Running';
-  const phases: Record<string, string> = { ...common.phases, Deleted: words.deleted };
   const isFull = tab === 'logs';
   return (
     <Page
@@ -47,7 +46,7 @@ export function HistoryDetail({ namespace, name, tab: asked }: { namespace: stri
       heading={
         <div className="pl-row">
           <h1 translate="no">{job.name}</h1>
-          <StatusTag phase={phase}>{phases[phase] ?? phase}</StatusTag>
+          <Outcome phase={status.phase ?? 'Running'} isOver={status.phase !== undefined} />
           <span className="pl-faint">{job.kind} · {namespace} · <Ago time={record.spec.created} /></span>
         </div>
       }

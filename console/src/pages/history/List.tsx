@@ -6,10 +6,11 @@ import { api, asApiError, type ApiError } from '../../app/api.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link, pathOf, useQuery } from '../../app/router.tsx';
 import { useNamespace } from '../../app/session.tsx';
-import { Ago, Empty, ErrorNotice, Loading, Page, Section, StatusTag } from '../../parts/index.ts';
+import { Ago, Empty, ErrorNotice, Loading, Page, Section } from '../../parts/index.ts';
 import { durationText } from '../../parts/time.ts';
 import { shortKind } from '../jobs/cells.tsx';
 import { useIsNarrow } from '../jobs/layout.ts';
+import { Outcome, outcomeText } from './Outcome.tsx';
 import { shownRows, type HistoryPage, type HistoryRow } from './rows.ts';
 
 const FEW = 200;
@@ -39,14 +40,14 @@ function useHistory(namespace: string | null): { rows: HistoryRow[] | undefined;
 }
 
 export function HistoryList() {
-  const { history: words, common } = useText();
+  const t = useText();
+  const { history: words, common } = t;
   const [namespace] = useNamespace();
   const { rows, isWhole, error } = useHistory(namespace);
   const [query, setQuery] = useQuery();
   const [find, phase] = [query.get('find') ?? '', query.get('phase') ?? ''];
   const [most, setMost] = useState(FEW);
   const shown = useMemo(() => shownRows(rows ?? [], find, phase), [rows, find, phase]);
-  const phases: Record<string, string> = { ...common.phases, Deleted: words.deleted };
   const isNarrow = useIsNarrow();
   return (
     <Page name="history" title={words.title} description={words.about}>
@@ -57,7 +58,7 @@ export function HistoryList() {
         <>
           <div className="pl-row">
             <Input className="pl-search" allowClear prefix={<SearchOutlined aria-hidden />} aria-label={words.find} placeholder={words.find} value={find} onChange={(event) => setQuery({ find: event.target.value })} />
-            <Segmented value={phase} onChange={(value) => setQuery({ phase: value })} options={PHASES.map((value) => ({ value, label: value === '' ? words.all : (phases[value] ?? value) }))} />
+            <Segmented value={phase} onChange={(value) => setQuery({ phase: value })} options={PHASES.map((value) => ({ value, label: value === '' ? words.all : outcomeText(value, t) }))} />
             <span className="pl-faint pl-figures" data-count={shown.length}>{isWhole ? words.count(shown.length, rows.length) : words.reading(rows.length)}</span>
           </div>
           {isNarrow && shown.slice(0, most).map((row) => <HistoryCard key={row.uid} row={row} />)}
@@ -74,7 +75,7 @@ export function HistoryList() {
                 <tbody>
                   {shown.slice(0, most).map((row) => (
                     <tr key={row.uid} data-record={row.record}>
-                      <td className="pl-nowrap"><Outcome row={row} /></td>
+                      <td className="pl-nowrap"><Outcome phase={row.phase} isOver={row.isOver} /></td>
                       <td><Link to={pathOf('history', row.namespace, row.record)} className="pl-job-name" translate="no">{row.name}</Link></td>
                       <td>{shortKind(row.kind)}</td>
                       <td className="pl-nowrap"><Ago time={row.created} /></td>
@@ -94,14 +95,6 @@ export function HistoryList() {
   );
 }
 
-/** How a job ended. A record is written when it begins and when it ends, so it cannot say whether a job in between runs or waits. */
-function Outcome({ row }: { row: HistoryRow }) {
-  const { history: words, common } = useText();
-  const phases: Record<string, string> = { ...common.phases, Deleted: words.deleted };
-  if (!row.isOver) return <StatusTag phase={row.phase} tone="unknown">{words.underWay}</StatusTag>;
-  return <StatusTag phase={row.phase}>{phases[row.phase] ?? row.phase}</StatusTag>;
-}
-
 /** A record on a phone. */
 function HistoryCard({ row }: { row: HistoryRow }) {
   const { common } = useText();
@@ -109,7 +102,7 @@ function HistoryCard({ row }: { row: HistoryRow }) {
     <article className="pl-job-card" data-record={row.record}>
       <div className="pl-job-card-top">
         <Link to={pathOf('history', row.namespace, row.record)} className="pl-job-name" translate="no">{row.name}</Link>
-        <Outcome row={row} />
+        <Outcome phase={row.phase} isOver={row.isOver} />
       </div>
       {row.reason !== '' && <span className="pl-faint pl-history-reason" translate="no" title={row.reason}>{row.reason}</span>}
       <div className="pl-job-card-facts">
