@@ -212,18 +212,14 @@ def install(kube: RealKube, *args: str, code: int = 0) -> str:
 
 
 @pytest.fixture
-def untouched() -> Iterator[RealKube]:
+def untouched() -> Iterator[tuple[RealKube, DirectCluster]]:
     """A server of the test's own: Helm takes no objects that the command made."""
-    with real_kube(assets_or_skip()) as running:
-        yield running
+    with real_kube(assets_or_skip()) as running, DirectCluster(load(running.kubeconfig, Path.read_bytes)) as direct:
+        yield running, direct
 
 
-def test_the_command_installs_the_same_and_refuses_the_same(untouched: RealKube) -> None:
-    with DirectCluster(load(untouched.kubeconfig, Path.read_bytes)) as cluster:
-        install_by_command(untouched, cluster)
-
-
-def install_by_command(kube: RealKube, cluster: DirectCluster) -> None:
+def test_the_command_installs_the_same_and_refuses_the_same(untouched: tuple[RealKube, DirectCluster]) -> None:
+    kube, cluster = untouched
     theirs = {**definitions()[0], "metadata": {"name": name_of(definitions()[0])}}
     cluster.create(CRDS, theirs)
     refused = install(kube, code=1)
