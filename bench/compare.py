@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.compare [--jobs N] [--points N] [--metrics N] [--rounds N]
 
-Every round has jobs and event files that nobody has read before, and opens the page twice. Times begin at the
+Every round has jobs and event files that were never read before, and opens the page twice. Times begin at the
 navigation and end with the frame that shows all curves; the load of the last minute ends each line. Needs
 PACELINE_CHROMIUM (`tools/setup chromium`).
 """
@@ -130,11 +130,11 @@ def main():
 
 
 def bench_rounds(page, address, options):
-    what = f"{options.jobs} runs of {options.points} points"
+    runs = f"{options.jobs} runs of {options.points} points"
     for number in range(options.rounds):
         for state, goal in (("not read before", "≤ 2"), ("read before", "")):
             seconds, first, answered, size = bench_page(page, address, number, options)
-            show(f"{what}, {state}: on screen, s", f"{seconds:.2f}", goal)
+            show(f"{runs}, {state}: on screen, s", f"{seconds:.2f}", goal)
             parts = f"{first:.2f} + {answered - first:.2f} + {seconds - answered:.2f}"
             show(f"  page + curves ({size / 1000:.0f} kB) + drawing, s", parts)
 

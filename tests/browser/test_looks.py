@@ -90,7 +90,7 @@ SHORT_FIELDS = """() => [...document.querySelectorAll('input[placeholder]')].fil
   const room = input.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   return input.checkVisibility() && input.value === '' && pen.measureText(input.placeholder).width > room + 1;
 }).map(input => input.placeholder)"""
-# Columns that nobody can scroll to. The header of a table that scrolls follows its body.
+# Columns that cannot be scrolled to. The header of a table that scrolls follows its body.
 HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table => {
   const scrolls = box => ['auto', 'scroll'].includes(getComputedStyle(box).overflowX);
   const clips = box => ['hidden', 'clip'].includes(getComputedStyle(box).overflowX);
@@ -230,8 +230,8 @@ def faults_of(page, look):
 def untranslated(page):
     """Yield English of our own; built-in templates and empty fields have words, though the server speaks English."""
     ours = page.evaluate(TEXTS, VERBATIM)
-    told = page.locator("form.pl-train [lang=en], .pf-finding [translate=no]").all_text_contents()
-    for text in (*ours, *told):
+    from_server = page.locator("form.pl-train [lang=en], .pf-finding [translate=no]").all_text_contents()
+    for text in (*ours, *from_server):
         if ENGLISH.search(text):
             yield f"not translated: {text.strip()[:80]}"
 

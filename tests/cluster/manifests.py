@@ -78,10 +78,10 @@ def claim(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
 
 
-def spread(made: dict[str, Any]) -> dict[str, Any]:
+def spread(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a job of one replica type whose replicas are on different nodes."""
-    labels = {"spread": made["metadata"]["name"]}
-    template = made["spec"]["replicaSpecs"][0]["template"]
+    labels = {"spread": manifest["metadata"]["name"]}
+    template = manifest["spec"]["replicaSpecs"][0]["template"]
     template["metadata"] = {"labels": labels}
     template["spec"]["topologySpreadConstraints"] = [
         {
@@ -91,4 +91,4 @@ def spread(made: dict[str, Any]) -> dict[str, Any]:
             "labelSelector": {"matchLabels": labels},
         }
     ]
-    return made
+    return manifest

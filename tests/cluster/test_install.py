@@ -334,7 +334,7 @@ def test_leaders_that_are_gone_are_replaced_and_nothing_happens_twice(
 def lose_leader(place: Place, number: signal.Signals, names: list[str]) -> None:
     """Send jobs and take the leader away at once; return when another one has started them and both are ready again."""
     wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=120)
-    wait_until("somebody leads", lambda: holder(place))
+    wait_until("a controller leads", lambda: holder(place))
     leader = holder(place)
     place.apply(*({**job(0), "metadata": {"name": name}} for name in names))
 

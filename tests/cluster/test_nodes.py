@@ -122,7 +122,7 @@ def test_a_replica_on_a_dead_node_starts_on_another_one(lab: Lab) -> None:
 
 
 def test_a_replica_on_a_node_that_is_cut_off_is_waited_for_if_the_job_says_so(lab: Lab) -> None:
-    """Its process goes on, as its lock shows, and nobody takes its place until the node is back."""
+    """Its process goes on, as its lock shows, and no other pod takes its place until the node is back."""
     cautious = start_on(lab, "cautious", "node-2", HOLDING)
     lock = folder_of(lab, "cautious") / "rank-0"
 

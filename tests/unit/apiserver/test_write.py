@@ -24,12 +24,12 @@ def test_an_object_takes_no_more_memory_than_its_bytes():
     tracemalloc.start()
     try:
         value = write({"metadata": {"name": "w"}, "data": {"text": "x" * 4500}}, 7)
-        held, _ = tracemalloc.get_traced_memory()
+        used_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     assert len(value) > 4500
-    assert held < 1.1 * len(value)
+    assert used_bytes < 1.1 * len(value)
 
 
 async def test_a_new_object_gets_what_only_the_server_may_set(client):

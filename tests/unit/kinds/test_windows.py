@@ -154,8 +154,8 @@ def test_only_a_tensorboard_behind_the_service_proxy_has_the_other_command() -> 
         for is_proxied in (False, True)
     ]
 
-    own, proxied, *others = commands
-    assert own == container(board)["command"]
+    embedded, proxied, *others = commands
+    assert embedded == container(board)["command"]
     assert proxied == list(board.proxied_command)
     assert others == [container(desk)["command"]] * 2
 

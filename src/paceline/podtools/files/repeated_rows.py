@@ -94,24 +94,24 @@ class RepeatedRow:
 
     def columns(self, block: bytes) -> tuple[int, Mapping[int, bytes]]:
         """Return how many rows a block begins with, and its bytes that may differ, by their place in the row."""
-        rest = bytearray(block)
+        same_bytes = bytearray(block)
         columns = {at: block[at :: self.size] for at in self._masks}
         for at, column in columns.items():
-            rest[at :: self.size] = column.translate(self._masks[at])
-        count = self._fitting(rest)
+            same_bytes[at :: self.size] = column.translate(self._masks[at])
+        count = self._fitting(same_bytes)
         for record, shares, zeros in zip(self.records, self._shares, self._zeros, strict=True):
             sums = [columns[at][:count] for at in range(record.end, record.end + FOOTER.size)]
             count = _right_checksums(sums, [(columns[at][:count], distance) for at, distance in shares], zeros)
         return count, columns
 
-    def _fitting(self, rest: bytearray) -> int:
+    def _fitting(self, same_bytes: bytearray) -> int:
         """Return how many rows are the same but for their numbers."""
-        size, low, high = self.size, 0, len(rest) // self.size
-        if rest == self._same * high:
+        size, low, high = self.size, 0, len(same_bytes) // self.size
+        if same_bytes == self._same * high:
             return high
         while high - low > 1:
             middle = (low + high) // 2
-            if rest[low * size : middle * size] == self._same * (middle - low):
+            if same_bytes[low * size : middle * size] == self._same * (middle - low):
                 low = middle
             else:
                 high = middle
@@ -189,18 +189,18 @@ def read_events(stream: BinaryIO, run: EventRun) -> Iterator[int]:
 
 def _read_rows(stream: BinaryIO, offset: int, row: RepeatedRow, run: EventRun) -> Iterator[int]:
     """Add rows while they repeat, and yield the offset behind them."""
-    wanted = FIRST_ROWS
+    row_count = FIRST_ROWS
     while True:
-        block = stream.read(wanted * row.size)
+        block = stream.read(row_count * row.size)
         count, columns = row.columns(block[: len(block) // row.size * row.size])
         count = min(count, run.room_for(row.tags))
         for tag, points in row.points(count, columns):
             run.extend(tag, points)
         offset += count * row.size
         yield offset
-        if count < wanted:
+        if count < row_count:
             return
-        wanted = max(FIRST_ROWS, min(MORE * wanted, MOST_BYTES // row.size))
+        row_count = max(FIRST_ROWS, min(MORE * row_count, MOST_BYTES // row.size))
 
 
 class RowFinder:

@@ -154,18 +154,18 @@ class EventRun:
 
     def room_for(self, tags: Sequence[str]) -> int:
         """Return how many points of each of these tags can be added together."""
-        known = sum(tag in self.tags for tag in tags)
-        return (MOST_POINTS - self.count) // known if known and self.count < MOST_POINTS else MOST_POINTS
+        growing = sum(tag in self.tags for tag in tags)
+        return (MOST_POINTS - self.count) // growing if growing and self.count < MOST_POINTS else MOST_POINTS
 
     def extend(self, tag: str, points: ScalarPoints) -> None:
         """Append points of a tag."""
         if self.count >= MOST_POINTS or tag not in self.tags:
             self.is_truncated = True
             return
-        known = self.tags[tag]
-        known.steps += points.steps
-        known.times += points.times
-        known.values += points.values
+        series = self.tags[tag]
+        series.steps += points.steps
+        series.times += points.times
+        series.values += points.values
         self.count += len(points.steps)
 
     def _scalars(self, body: bytes, summary: Span) -> tuple[ScalarPlace, ...]:
@@ -205,13 +205,10 @@ def _event(body: bytes, length: int) -> tuple[int | None, Span | None, Span | No
             summary = (start, end) if end > start else None
         elif number == 7 and wire == BYTES:
             is_start = any(
-                key == 1 and _is_number(body, kind, span, START) for key, kind, *span in fields(body, start, end)
+                (key, kind) == (1, VARINT) and varint(body, first, last)[0] == START
+                for key, kind, first, last in fields(body, start, end)
             )
     return time, step, summary, is_start
-
-
-def _is_number(body: bytes, wire: int, span: list[int], number: int) -> bool:
-    return wire == VARINT and varint(body, span[0], span[1])[0] == number
 
 
 def _signed(value: int) -> int:

@@ -273,11 +273,11 @@ def _start(stack: ExitStack, cluster: RealCluster, assets: Path) -> RealCluster:
 @contextmanager
 def _kernel_settings_kept() -> Iterator[None]:
     """Give the machine back its settings at the end of the block: others use it, too."""
-    before = {path: path.read_text() for path in _KERNEL_SETTINGS}
+    values = {path: path.read_text() for path in _KERNEL_SETTINGS}
     try:
         yield
     finally:
-        for path, value in before.items():
+        for path, value in values.items():
             if path.read_text() != value:
                 path.write_text(value)
 

@@ -83,9 +83,10 @@ class SimProcesses:
     async def _come_up(self, folder: Path) -> None:
         """Run a container's script once, as the real shim would: lock, look, say who it is, begin."""
         await asyncio.sleep(0)
-        if self.holds(folder) or self._files.exists(folder / shim.STARTED):
-            if self._files.exists(folder / shim.STARTED):
-                self._files.remove(folder / shim.INTENT)
+        if self._files.exists(folder / shim.STARTED):
+            self._files.remove(folder / shim.INTENT)
+            return
+        if self.holds(folder):
             return
         self._locked.add(folder)
         try:

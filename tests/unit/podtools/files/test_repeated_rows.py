@@ -39,8 +39,8 @@ class CountingRun(EventRun):
 def one_by_one(stream, run):
     """The full parser alone."""
     offset = stream.tell()
-    while (found := next_record(stream, offset)) is not None:
-        offset, body = found
+    while (record := next_record(stream, offset)) is not None:
+        offset, body = record
         if body:
             run.add(body)
         yield offset
