@@ -161,20 +161,21 @@ class Oracle:
                 raise InvariantBroken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
 
     def _failures(self, job: Object, status: dict[str, Any], gang: Gang) -> int:
-        """Return how many pods of one replica failed and were followed by another; the most of any replica.
+        """Return how many attempts of one replica failed and were followed by another; the most of any replica.
 
-        Pods that were preempted do not count, and nor do those that end because an elastic job shrinks.
+        Pods that were preempted do not count, and nor do those that end because an elastic job shrinks. A pod that is
+        deleted before any status names it is created again in the same attempt, which counts once.
         """
         records = {record["replica"]: record for record in status.get("replicaRecords") or ()}
         if gang.is_elastic:
             return max((int(record.get("restarts") or 0) for record in records.values()), default=0)
-        failures: dict[str, int] = {}
+        failures: dict[str, set[int]] = {}
         for pod in self._mates.get(uid_of(job), {}).values():
             name = _place(pod)
             has_failed = (pod.get("status") or {}).get("phase") == "Failed" and disruption_condition(pod) is None
             if has_failed and _attempt(pod) < int(records.get(name, {}).get("attempt") or 0):
-                failures[name] = failures.get(name, 0) + 1
-        return max(failures.values(), default=0)
+                failures.setdefault(name, set()).add(_attempt(pod))
+        return max(map(len, failures.values()), default=0)
 
     def _check_time(self, job: Object, status: dict[str, Any]) -> None:
         """R13: no job's time is up before so much time has passed, however the machine's clock was set."""
