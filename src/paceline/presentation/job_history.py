@@ -5,16 +5,13 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, name_of, namespace_of
 from paceline.apimachinery.timestamps import from_wire
-from paceline.model import well_known_labels
+from paceline.model import reasons, well_known_labels
 from paceline.model.job_status import Failure, Phase
 from paceline.presentation.failure_advice import failure_line
 
-# The phase of a record without an outcome: its job has not ended.
-UNDER_WAY = "Running"
-
 
 def history_row(record: Object) -> dict[str, Any]:
-    """Return what a list shows of a record."""
+    """Return what a list shows of a record; its phase is `NotFinished` until its outcome is written."""
     spec, status = record["spec"], record.get("status") or {}
     job = spec["job"]
     started, ended = str(status.get("startTime") or ""), end_of(record)
@@ -24,7 +21,7 @@ def history_row(record: Object) -> dict[str, Any]:
         "uid": str(spec.get("uid") or ""),
         "name": str(job.get("name") or ""),
         "kind": str(job.get("kind") or ""),
-        "phase": str(status.get("phase") or UNDER_WAY),
+        "phase": str(status.get("phase") or reasons.NOT_FINISHED),
         "lastPhase": str(status.get("lastPhase") or ""),
         "isOver": bool(status.get("phase")),
         "reason": _reason(status),

@@ -34,3 +34,9 @@ def test_a_job_that_succeeded_after_a_failure_says_how_it_ended():
     assert history_row(record(phase="Succeeded", reason="worker-0 succeeded", failure=FAILURE))["reason"] == (
         "worker-0 succeeded"
     )
+
+
+def test_a_job_without_an_outcome_is_not_said_to_run() -> None:
+    row = history_row(record())
+
+    assert (row["phase"], row["isOver"]) == ("NotFinished", False)

@@ -46,7 +46,7 @@ export function HistoryDetail({ namespace, name, tab: asked }: { namespace: stri
       heading={
         <div className="pl-row">
           <h1 translate="no">{job.name}</h1>
-          <Outcome phase={status.phase ?? 'Running'} isOver={status.phase !== undefined} />
+          <Outcome phase={status.phase ?? 'NotFinished'} isOver={status.phase !== undefined} />
           <span className="pl-faint">{job.kind} · {namespace} · <Ago time={record.spec.created} /></span>
         </div>
       }
