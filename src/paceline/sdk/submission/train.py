@@ -22,8 +22,6 @@ from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.source_archive import Packed, pack
 
-IMPORTS = re.compile(r"^\s*(?:import|from)\s+(torch|tensorflow|keras)\b", re.MULTILINE)
-BY_IMPORT = {"torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras"}
 # Placeholder for the digest before the code is packed.
 NO_DIGEST = f"sha256:{'0' * 64}"
 # Placeholder for the URL before the named code repository is looked up.
@@ -85,14 +83,6 @@ def name_from(path: str) -> str:
     """Return a name for an application from its script or folder."""
     stem = Path(path).resolve().stem if not Path(path).is_dir() else Path(path).resolve().name
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:30].rstrip("-") or "training"
-
-
-def framework_of(script: str) -> tuple[str, str]:
-    """Return the framework that a script imports, and why it was chosen."""
-    match = IMPORTS.search(script)
-    if match is None:
-        return "python", "it imports none of torch, tensorflow and keras"
-    return BY_IMPORT[match[1]], f"it imports {match[1]}"
 
 
 def upload_source(session: Session, plan: TrainingPlan) -> TrainingPlan:

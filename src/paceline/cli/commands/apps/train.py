@@ -12,7 +12,8 @@ from paceline.cli.output.console import err, out, print_hint
 from paceline.cli.sessions import open_session_or_start
 from paceline.errors import AlreadyExists, BadRequest
 from paceline.sdk.client import Session
-from paceline.sdk.submission.train import TrainingPlan, framework_of, name_from, revise, submit, upload_source, wait_job
+from paceline.sdk.submission.framework_detection import framework_of
+from paceline.sdk.submission.train import TrainingPlan, name_from, revise, submit, upload_source, wait_job
 
 TAKEN = "application {name} already exists; add --update to run its next revision, or choose another name"
 # Options that only make sense for code in a repository.
@@ -135,9 +136,9 @@ def plan_of(target: TrainTarget, options: dict[str, Any]) -> TrainingPlan:
         raise BadRequest(f"{target.path}: no such file or folder; to train with a repository, add --git URL")
     if target.path and not Path(target.path).is_dir():
         command = command or f"python3 {Path(target.path).name}"
-        if not framework:
-            framework, reason = framework_of(Path(target.path).read_text(errors="replace"))
-            err().line(f"The framework is {framework}: {reason}; use --framework to override it.", "dim")
+    if target.path and not framework:
+        framework, reason = framework_of(target.path, command)
+        err().line(f"The framework is {framework}: {reason}; use --framework to override it.", "dim")
     values: dict[str, Any] = {
         "command": command,
         "framework": framework or "python",
