@@ -1,6 +1,7 @@
 """What the agent gets as values at its start: facts about its machine, and the layout of its folders."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from paceline.node.runtime.cgroup_limits import Cgroups
@@ -167,8 +168,14 @@ class Folders:
 
     def container(self, uid: str, container: str) -> Path:
         """Return the folder with all attempts of a container."""
-        return self.root.joinpath("pods", uid, "containers", container)
+        return joined(self.root, "pods", uid, "containers", container)
 
     def attempt(self, uid: str, container: str, restarts: int) -> Path:
         """Return the folder of one attempt of a container, in which its shim works."""
-        return self.root.joinpath("pods", uid, "containers", container, str(restarts))
+        return joined(self.root, "pods", uid, "containers", container, str(restarts))
+
+
+@lru_cache(maxsize=10_000)
+def joined(root: Path, *names: str) -> Path:
+    """Return a path below a folder. The same few are read again and again, and pathlib is slow at making them."""
+    return root.joinpath(*names)

@@ -13,7 +13,7 @@ from paceline.apimachinery.name_validation import label_problem
 from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import from_wire, to_wire_micro
 from paceline.effects import Effects, Files, Processes, ProcessHandle
-from paceline.node.host_info import Folders
+from paceline.node.host_info import Folders, joined
 from paceline.node.lifecycle.view import ContainerAttempt, ExitRecord, PodView, StartRecord
 from paceline.node.logs.logs import with_message_from_log
 from paceline.node.runtime import shim
@@ -89,13 +89,13 @@ def read_attempt(files: Files, processes: Processes, folder: Path) -> ContainerA
         ended=read_ended(files, folder),
         has_shim=has_shim,
         stop_requested_at=_read_stop_request(files, folder),
-        is_post_start_done=files.exists(folder / POST_START_DONE),
+        is_post_start_done=files.exists(joined(folder, POST_START_DONE)),
     )
 
 
 def read_started(files: Files, folder: Path) -> StartRecord | None:
     """Read started.json; None when the attempt never began."""
-    record = _read(files, folder / shim.STARTED)
+    record = _read(files, joined(folder, shim.STARTED))
     if record is None:
         return None
     if not record:
@@ -109,7 +109,7 @@ def read_started(files: Files, folder: Path) -> StartRecord | None:
 
 def read_ended(files: Files, folder: Path) -> ExitRecord | None:
     """Read exit.json; None while there is none, or when it is damaged."""
-    record = _read(files, folder / shim.EXIT)
+    record = _read(files, joined(folder, shim.EXIT))
     if not record:
         return None
     began = record["startedAt"]
@@ -157,7 +157,7 @@ def write_post_start_done(files: Files, folder: Path) -> None:
 
 def _read_stop_request(files: Files, folder: Path) -> datetime | None:
     try:
-        return from_wire(files.read(folder / shim.STOP_REQUEST).decode().partition(" ")[0])
+        return from_wire(files.read(joined(folder, shim.STOP_REQUEST)).decode().partition(" ")[0])
     except (FileNotFoundError, ValueError):
         return None
 
