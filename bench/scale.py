@@ -251,9 +251,6 @@ async def fill(kube, api, chosen):
         body = answer.read()
         assert answer.status == 200, body
     print(f"{len(values)} objects in {time.monotonic() - started:.0f} s", flush=True)
-    # The server learns of them a moment later.
-    while len((await api.list(PODS, Select(labels="app=web", only_ties=True))).items) < chosen.foreign:  # noqa: ASYNC110
-        await asyncio.sleep(1.0)
 
 
 def copies(family, stem, count):
