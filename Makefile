@@ -84,6 +84,10 @@ bench: setup ## measure, as ratios in one run
 	@.venv/bin/python -m bench.gang
 	@.venv/bin/python -m bench.data
 	@.venv/bin/python -m bench.control
+	@.venv/bin/python -m bench.control --on real --finished 0 --throttled 5
+	@.venv/bin/python -m bench.control --on real --finished 0 --delay 0.025
+	@.venv/bin/python -m bench.control --on real --finished 0 --delay 0.025 --jobs 1 --replicas 1000
+	@.venv/bin/python -m bench.scale
 	@.venv/bin/python -m bench.api $(ARGS)
 	@.venv/bin/python -m bench.console
 	@PACELINE_CHROMIUM=$$(tools/setup chromium) PATH=$$(tools/setup kube):$$PATH .venv/bin/python -m bench.console_pages

@@ -1,17 +1,21 @@
 """What a job costs the controllers: to all its pods, over its whole life, and beside many jobs that are over.
 
     .venv/bin/python -m bench.control [--on embedded real] [--jobs N] [--finished N ...] [--replicas N]
+                                      [--delay SECONDS] [--throttled SECONDS]
 
 The controllers run in their own process: those of the embedded cluster against our API server, and those of
 `paceline kube controller` against a real kube-apiserver with etcd. No node runs the pods; this program reports their
 status as a kubelet would. It watches all objects to count the writes. Writes and CPU per job depend less on other load
 on the machine than jobs per second do. Each finished job leaves a service and as many pods as --left says.
+With --delay, every call of the controllers takes so much longer, as through webhooks or over a long line; with
+--throttled, all calls are refused with 429 and `Retry-After: 1` for so long, from the first pod on.
 """
 
 import argparse
 import asyncio
 import contextlib
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +31,8 @@ from paceline.apimachinery.meta import owned_by
 from paceline.client.http.cluster import HttpCluster, HttpTransport
 from paceline.client.informer import Informer
 from paceline.client.interface import EVENTS, NODES, PODS, SERVICES, Change, PatchType
+from paceline.client.requests import Response
+from paceline.client.rest import Verbs
 from paceline.client.rest_config import from_json
 from paceline.cluster.crd_install import define_kinds
 from paceline.cluster.external_controllers import Choice, run_leader
@@ -62,11 +68,13 @@ def main():
     parser.add_argument("--finished", type=int, nargs="*", default=[0, 10_000])
     parser.add_argument("--replicas", type=int, default=4)
     parser.add_argument("--left", type=int, default=1, help="pods that each finished job leaves")
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--throttled", type=float, default=0.0)
     parser.add_argument("--controllers", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.controllers:
         which, kubeconfig = chosen.controllers
-        uvloop.run(CONTROLLERS[which](from_json(Path(kubeconfig), Path.read_bytes)))
+        uvloop.run(CONTROLLERS[which](from_json(Path(kubeconfig), Path.read_bytes), chosen))
         return
     for name in chosen.on:
         rows = [uvloop.run(measured(name, chosen, finished)) for finished in chosen.finished]
@@ -77,20 +85,41 @@ def main():
             )
 
 
-async def control_embedded(access):
+class Troubled:
+    """A transport on which every call takes longer, or on which all calls are refused for a while."""
+
+    def __init__(self, transport, chosen):
+        self.transport, self.stream = transport, transport.stream
+        self.delay, self.throttled, self.until = chosen.delay, chosen.throttled, None
+
+    async def send(self, request):
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        now = time.monotonic()
+        if self.until is None and request.method == "POST" and request.path.endswith("/pods"):
+            self.until = now + self.throttled
+        if now < (self.until or 0.0):
+            status = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "too many requests"}
+            return Response(status=429, headers=(("retry-after", "1"),), body=json.dumps(status).encode())
+        return await self.transport.send(request)
+
+
+async def control_embedded(access, chosen):
     """Run all controllers that the embedded cluster has, in their own process instead of the server's."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     world = real_world()
-    async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
+    cluster = Verbs(Troubled(HttpTransport(access, world.chance), chosen))
+    async with asyncio.TaskGroup() as group:
         machine = Machine(shares_network=False)
         await start_controllers(group, cluster, world, volumes=PurePosixPath("/volumes"), machine=machine)
         print("leading", flush=True)
 
 
-async def control_real(access):
+async def control_real(access, chosen):
     """Run what `paceline kube controller` runs."""
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
     world = real_world()
-    transport = HttpTransport(access, world.chance)
+    transport = Troubled(HttpTransport(access, world.chance), chosen)
     choice = Choice(access=access, lease_namespace="default")
     await run_leader(transport, world, choice, lambda text: print(text, flush=True))
 
@@ -132,8 +161,9 @@ SERVERS = {"embedded": our_server, "real": kube_apiserver}
 
 
 @contextlib.contextmanager
-def controllers(name, kubeconfig):
+def controllers(name, kubeconfig, chosen):
     command = [sys.executable, "-m", "bench.control", "--controllers", name, str(kubeconfig)]
+    command += ["--delay", str(chosen.delay), "--throttled", str(chosen.throttled)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             while "leading" not in (said := process.stdout.readline()):
@@ -184,7 +214,7 @@ async def measured(name, chosen, finished):
             # A new node is not ready until its agent says so.
             await api.patch(NODES, ("", "bench"), {"spec": {"taints": None}})
             await each(range(finished), lambda number: over(api, number, chosen))
-            with controllers(name, server.kubeconfig) as pid:
+            with controllers(name, server.kubeconfig, chosen) as pid:
                 await idle(pid)
                 return await lives(api, chosen, Costs(name=name, finished=finished, pid=pid, servers=server.pids))
 
@@ -220,6 +250,9 @@ async def lives(api, chosen, costs):
         await quiet(written)
         after = costs.cpu()
         row = Row(rate=chosen.jobs / took, cpu=(after[0] - before[0]) / chosen.jobs)
+        trouble = f", each call {chosen.delay * 1000:.0f} ms later" if chosen.delay else ""
+        trouble += f", 429 for {chosen.throttled:.0f} s" if chosen.throttled else ""
+        show(costs, f"{chosen.jobs} x {chosen.replicas} to all pods{trouble}: seconds", took)
         show(costs, f"{chosen.jobs} jobs to all pods, per second", row.rate)
         show(costs, "CPU per job, ms: controllers", row.cpu * 1000)
         show(costs, "CPU per job, ms: server", (after[1] - before[1]) / chosen.jobs * 1000)

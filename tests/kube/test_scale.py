@@ -52,6 +52,31 @@ def test_pods_of_one_job_are_created_many_at_a_time_and_each_is_written_once(ope
     run(main())
 
 
+class Slow(Tap):
+    """Creates one pod only when all others of its job are there, as a webhook might that hangs."""
+
+    async def send(self, request: Request) -> Response:
+        if request.method == "POST" and b'-worker-2"' in request.body and request.path.endswith("/pods"):
+            while sum(write.endswith("/pods") for write in self.writes) < MEMBERS - 1:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.005)
+        return await super().send(request)
+
+
+def test_one_slow_creation_holds_up_no_other_pod_of_its_job(opens: OpenTransport) -> None:
+    async def main() -> None:
+        async with opens() as transport, staged(transport) as stage:
+            slow = Slow(transport)
+            async with stage.controllers(slow):
+                await stage.submit(generic(replica(replicas=MEMBERS)))
+
+                async def are_there() -> bool:
+                    return len(await stage.pods()) == MEMBERS
+
+                await stage.until(are_there)
+
+    run(main())
+
+
 def test_pods_of_others_are_not_in_the_cache(opens: OpenTransport) -> None:
     async def main() -> None:
         async with opens() as transport, staged(transport) as stage:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 from paceline.apimachinery.meta import Key, Object, controller_of, key_of, labels_of, namespace_of, revision_of, uid_of
 from paceline.apimachinery.selector import matches, parse_fields, parse_labels
@@ -23,7 +24,9 @@ OWNER = "owner"
 class Cache(Mapping[Key, Object]):
     """The objects of one collection. Readers get the objects themselves and must not change them."""
 
-    def __init__(self) -> None:
+    def __init__(self, trim: Callable[[Object], Object] | None = None) -> None:
+        # Returns the part of an object that is kept; once trimmed, an object stays as it is.
+        self._trim = trim or without_managed_fields
         self._objects: dict[Key, Object] = {}
         self._index_functions: dict[str, IndexFunction] = {}
         self._indexed: dict[tuple[str, Hashable], dict[Key, Object]] = {}
@@ -69,7 +72,7 @@ class Cache(Mapping[Key, Object]):
 
     def accept(self, obj: Object) -> None:
         """Add or replace an object; the same revision again changes nothing."""
-        key, obj = key_of(obj), _lean(obj)
+        key, obj = key_of(obj), self._trim(obj)
         old = self._objects.get(key)
         if old is not None and uid_of(old) != uid_of(obj):
             # Another object of the same name: handlers must learn that the first one was deleted.
@@ -116,8 +119,8 @@ def is_later(revision: str, than: str) -> bool:
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
 
 
-def _lean(obj: Object) -> Object:
-    """Return an object without managed fields, which are half of its size and not used here."""
+def without_managed_fields(obj: Object) -> Object:
+    """Return an object without managed fields, which are half of its size and not used by controllers."""
     metadata = obj.get("metadata") or {}
     if "managedFields" not in metadata:
         return obj
@@ -153,12 +156,13 @@ class Informer:
         chance: Random,
         on_change: Handler | None = None,
     ) -> None:
-        self.cache = Cache()
+        select = select or Select()
+        self.cache = Cache(select.trim)
         # Set once the first list is in the cache.
         self.has_synced = asyncio.Event()
         self._cluster = cluster
         self._collection = collection
-        self._select = select or Select()
+        self._select = replace(select, trim=select.trim or without_managed_fields)
         self._labels = parse_labels(self._select.labels)
         self._chance = chance
         # The cache includes everything up to this revision; empty when a list is needed.

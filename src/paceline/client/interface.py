@@ -1,6 +1,6 @@
 """The interface of a cluster: its verbs and their types."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -86,13 +86,15 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """Selection of objects of a collection, and whether only their metadata is returned."""
+    """Selection of objects of a collection, and which part of them is returned."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     # Return only the identity, owner references and finalizers, to follow very many objects.
     only_ties: bool = False
+    # Applied to every object as it is read, so that complete objects of a long list are never all in memory.
+    trim: Callable[[Object], Object] | None = None
 
 
 class ListerWatcher(Protocol):

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
 
 from paceline.apimachinery.meta import Object, ties_of
-from paceline.client.interface import Change, Page, WatchEvent
+from paceline.client.interface import Change, Page, Select, WatchEvent
 from paceline.client.requests import Response
 from paceline.errors import (
     BY_REASON,
@@ -96,11 +96,14 @@ def read_event(line: bytes) -> WatchEvent:
     return WatchEvent(change=Change(kind), object=obj)
 
 
-def metadata_only(read: Told) -> Told:
-    """Leave out all but which objects they are, whom they belong to, and what holds them."""
+def trimmed(read: Told, select: Select) -> Told:
+    """Return a page or an event with the selected part of its objects."""
+    trim: Callable[[Object], Object] | None = ties_of if select.only_ties else select.trim
+    if trim is None:
+        return read
     if isinstance(read, Page):
-        return replace(read, items=tuple(ties_of(item) for item in read.items))
-    return replace(read, object=ties_of(read.object))
+        return replace(read, items=tuple(map(trim, read.items)))
+    return replace(read, object=trim(read.object))
 
 
 class Lines:

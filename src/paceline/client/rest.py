@@ -55,9 +55,7 @@ class Verbs:
     async def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
-        page = responses.read_page(await self.send(request))
-        # Page by page, so that complete objects are never all in memory.
-        return responses.metadata_only(page) if select.only_ties else page
+        return responses.trimmed(responses.read_page(await self.send(request)), select)
 
     async def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
@@ -67,8 +65,7 @@ class Verbs:
         async with aclosing(self._transport.stream(request)) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
-                    event = responses.read_event(line)
-                    yield responses.metadata_only(event) if select.only_ties else event
+                    yield responses.trimmed(responses.read_event(line), select)
 
     async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:
         return await self._object(requests.create(where, obj, author=author))

@@ -84,8 +84,7 @@ class DirectCluster:
     def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
-        page = responses.read_page(self.send(request))
-        return responses.metadata_only(page) if select.only_ties else page
+        return responses.trimmed(responses.read_page(self.send(request)), select)
 
     def create(self, where: Collection, obj: Object) -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
@@ -124,8 +123,7 @@ class DirectCluster:
         lines = responses.Lines()
         for chunk in self.chunks(request):
             for line in lines.feed(chunk):
-                event = responses.read_event(line)
-                yield responses.metadata_only(event) if select.only_ties else event
+                yield responses.trimmed(responses.read_event(line), select)
 
     def stream(self, path: str, query: Mapping[str, str]) -> Generator[bytes, None, None]:
         """Read a path as it grows (logs); closing it hangs up."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import platform
@@ -36,7 +37,7 @@ from paceline.controllers.leader_election import Leader, LeaderGuard
 from paceline.effects import Clock, Effects
 from paceline.errors import AlreadyExists, Forbidden, HostError, NotFound
 from paceline.host.cluster_clock import start_clock
-from paceline.host.effects import real_world
+from paceline.host.effects import GC_THRESHOLD, real_world
 from paceline.model.gang import PodTools
 from paceline.plan.queueing.pod_groups import NATIVE_GROUP, NATIVE_VERSIONS
 
@@ -103,6 +104,7 @@ def find_access(kubeconfig: str, context: str, environ: Mapping[str, str]) -> Ac
 
 def run_controller(choice: Choice, say: Say) -> None:
     """Manage the cluster until a signal; `say` gets the messages for the user."""
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
     uvloop.run(run_until_signalled(_connected(choice, real_world(), say)))
 
 

@@ -32,6 +32,7 @@ from paceline.controllers.gc.garbage_collector import GarbageCollector
 from paceline.controllers.interactive.job_tensorboard import JobTensorBoards
 from paceline.controllers.interactive.reconciler import InteractiveController, Visits
 from paceline.controllers.job.reconciler import PORTS, Jobs
+from paceline.controllers.job.snapshot import trimmed_pod
 from paceline.controllers.job_records import JobRecords
 from paceline.controllers.namespaces import Namespaces, ServiceAccounts
 from paceline.controllers.scheduler import PodScheduler
@@ -310,9 +311,9 @@ def own_controllers(
 
 
 def own_pods(namespace: str) -> Select:
-    """Return the selection of the pods of jobs: other people's pods are neither read nor kept."""
+    """Return the selection of the pods of jobs: other people's pods are not read, and of these only what jobs need."""
     kinds = ",".join(sorted(kind.kind for kind in registry.KINDS))
-    return Select(namespace=namespace, labels=f"{well_known_labels.OWNER_KIND} in ({kinds})")
+    return Select(namespace=namespace, labels=f"{well_known_labels.OWNER_KIND} in ({kinds})", trim=trimmed_pod)
 
 
 async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:

@@ -50,6 +50,8 @@ class Migration:
         value: Any = self.obj
         for step in path:
             value = _below(value, step)
+            if value is MISSING:
+                break
         return value
 
     def has(self, *path: Step) -> bool:

@@ -249,6 +249,9 @@ def may_have_tensorboard(kind: JobKind) -> bool:
 
 def tensorboard_of(obj: Object) -> Object | None:
     """Return the spec of a job's TensorBoard, or None if the job asks for none."""
+    # No older shape has it elsewhere, and most jobs ask for none.
+    if "tensorboardSpec" not in obj["spec"]:
+        return None
     spec = today(obj).obj["spec"].get("tensorboardSpec")
     return spec if isinstance(spec, dict) else None
 

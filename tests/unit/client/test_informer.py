@@ -92,6 +92,27 @@ def test_a_long_list_is_read_in_pages(follow, script, pod, pods_page):
     assert script.listed == ["/api/v1/pods?limit=500", "/api/v1/pods?limit=500&continue=more"]
 
 
+def test_only_the_wanted_part_of_an_object_is_read_and_kept(follow, script, answer, pod, pods_page):
+    script.lists = [pods_page(5, pod("a", 3, labels={"big": "x"}))]
+    script.watches = [answer([event("ADDED", pod("b", 6, labels={"big": "x"}))], stays=True)]
+    read = []
+
+    def without_labels(obj):
+        read.append(obj["metadata"]["name"])
+        kept = {name: value for name, value in obj["metadata"].items() if name != "labels"}
+        return {"metadata": kept}
+
+    async def write(informer):
+        await informer.has_synced.wait()
+        assert read[0] == "a"
+        informer.observe(pod("c", 7, labels={"big": "x"}))
+
+    informer, _ = follow(use=write, select=Select(trim=without_labels))
+
+    assert names(informer) == ["a@3", "b@6", "c@7"]
+    assert all("labels" not in obj["metadata"] for obj in informer.cache.values())
+
+
 def test_a_list_that_expires_between_pages_is_read_at_once(follow, script, answer, pod, pods_page):
     script.lists = [
         pods_page(5, pod("a", 3), after="more"),

@@ -17,6 +17,16 @@ def test_a_list_asks_for_metadata_and_keeps_less(with_cluster, script, pods_page
     with_cluster(use)
 
 
+def test_a_list_keeps_only_what_its_reader_wants(with_cluster, script, pods_page, pod):
+    script.lists = [pods_page(9, pod("a", 7), after="more"), pods_page(9, pod("b", 8))]
+
+    async def use(cluster):
+        page = await cluster.list(PODS, Select(trim=lambda obj: {"metadata": {"name": obj["metadata"]["name"]}}))
+        assert page.items == ({"metadata": {"name": "a"}}, {"metadata": {"name": "b"}})
+
+    with_cluster(use)
+
+
 def test_a_watch_keeps_as_little(with_cluster, script, answer, pod):
     owned = pod("a", 7, owner="uid-b", labels={"big": "x"})
     script.watches = [answer([{"type": "ADDED", "object": owned}])]

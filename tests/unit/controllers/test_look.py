@@ -11,12 +11,14 @@ from paceline.controllers.job.snapshot import (
     has_gang_scheduler,
     look,
     pod_snapshot,
+    trimmed_pod,
 )
 from paceline.errors import BadRequest
 from paceline.model import well_known_labels
 from paceline.plan.job.snapshot import PodPhase
 from tests.unit.kinds.manifests import gang_of, generic, replica, template
 
+TIME = "2030-01-01T00:00:00Z"
 OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
 CLONE = {"name": "paceline-clone", "image": "i"}
 
@@ -32,6 +34,57 @@ def pod(*inits, told=None, **status):
 
 def over(name, code, message=""):
     return {"name": name, "state": {"terminated": {"exitCode": code, "message": message}}}
+
+
+def full_pod(*, labels):
+    """Return a pod as a real cluster has it, of which every part that rules read is there."""
+    inits = [over("paceline-clone", 1, "no such branch"), {**over("paceline-output", 137), "lastState": {}}]
+    ended = {"exitCode": 1, "reason": "Error", "message": "oom", "startedAt": TIME, "finishedAt": TIME}
+    waits = {"name": "beside", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no image"}}}
+    described = pod(*inits, told=labels, containerStatuses=[{"name": "main", "state": {"terminated": ended}}, waits])
+    described["metadata"] |= {
+        "resourceVersion": "7",
+        "deletionTimestamp": TIME,
+        "deletionGracePeriodSeconds": 0,
+        "managedFields": [{"manager": "kubelet"}],
+        "annotations": {"much": "text"},
+        "ownerReferences": [{"kind": "GenericJob", "name": "demo", "uid": "j", "controller": True}],
+    }
+    described["spec"] |= {"nodeName": "one", "containers": [{"name": "main", "env": [{"name": "A", "value": "b"}]}]}
+    described["status"] |= {
+        "podIP": "10.1.0.1",
+        "conditions": [
+            {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"},
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"},
+        ],
+    }
+    return described
+
+
+@pytest.mark.parametrize("status", [{}, {"reason": "Evicted", "message": "the node was low on memory"}], ids=str)
+@pytest.mark.parametrize(
+    ("labels", "snapshot"),
+    [
+        ({well_known_labels.REPLICA_TYPE: "worker", well_known_labels.REPLICA_INDEX: "3"}, pod_snapshot),
+        ({well_known_labels.ERRAND: "resolve", well_known_labels.ATTEMPT: "2"}, auxiliary_pod_snapshot),
+    ],
+    ids=["member", "auxiliary"],
+)
+def test_a_trimmed_pod_says_all_that_rules_read_and_little_else(labels, snapshot, status):
+    described = full_pod(labels=labels)
+    described["status"] |= status
+
+    trimmed = trimmed_pod(described)
+
+    assert snapshot(trimmed) == snapshot(described) is not None
+    assert trimmed["metadata"]["ownerReferences"] == described["metadata"]["ownerReferences"]
+    assert trimmed_pod(trimmed) == trimmed
+    for part, name in (("metadata", "managedFields"), ("metadata", "annotations"), ("spec", "containers")):
+        assert name not in trimmed[part]
+
+
+def test_a_pod_without_anything_can_be_trimmed():
+    assert trimmed_pod({}) == {"metadata": {}, "spec": {}, "status": {}}
 
 
 def test_a_stage_that_failed_decides_over_the_pod_with_its_own_words():

@@ -177,25 +177,30 @@ async def _make_claims(hands: Actuator, job: Object, view: JobSnapshot, create: 
 async def _make_all(
     hands: Actuator, job: Object, view: JobSnapshot, create: tuple[NewPod, ...]
 ) -> tuple[list[Object], PacelineError | None]:
-    """Create pods, at first one, then twice as many at a time; stop when the cluster rejects one, and return why.
+    """Create pods, at first one, and with every success one more at a time; stop at the first error, and return it.
 
     So a job that a quota rejects costs one request, and one of a thousand pods few round trips.
     """
     pods: list[Object] = []
     errors: list[PacelineError] = []
 
+    window = asyncio.Semaphore(1)
+
     async def make(new: NewPod) -> None:
         try:
             pods.append(await _make(hands, job, view, new))
         except PacelineError as error:
             errors.append(error)
+        window.release()
+        if len(pods) < AT_ONCE:
+            window.release()
 
-    start, size = 0, 1
-    while start < len(create) and not errors:
-        async with asyncio.TaskGroup() as group:
-            for new in create[start : start + size]:
-                group.create_task(make(new))
-        start, size = start + size, min(2 * size, AT_ONCE)
+    async with asyncio.TaskGroup() as group:
+        for new in create:
+            await window.acquire()
+            if errors:
+                break
+            group.create_task(make(new))
     # After NotFound the job or its namespace is gone.
     if passing := next((error for error in errors if error.retry or isinstance(error, NotFound)), None):
         raise passing

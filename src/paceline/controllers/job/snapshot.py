@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from sys import intern
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, condition_of, is_deleting, labels_of, name_of, uid_of
@@ -34,6 +35,26 @@ STAGE = "paceline-"
 # Kubernetes' scheduler, which places pod by pod, and Kueue's label, by which it admits a job as a whole.
 DEFAULT_SCHEDULER, KUEUE = "default-scheduler", "kueue.x-k8s.io/queue-name"
 
+
+# The fields that snapshots of pods are made of; and of the lists among them, the fields of their entries.
+_PARTS = (
+    (
+        "metadata",
+        (
+            *("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences"),
+            *("deletionTimestamp", "deletionGracePeriodSeconds"),
+        ),
+    ),
+    ("spec", ("nodeName", "initContainers")),
+    ("status", ("phase", "reason", "message", "conditions", "initContainerStatuses", "containerStatuses")),
+)
+_LISTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("metadata", "ownerReferences", ()),
+    ("spec", "initContainers", ("name", "restartPolicy")),
+    ("status", "conditions", ("type", "status", "reason", "message")),
+    ("status", "initContainerStatuses", ("name", "state", "lastState")),
+    ("status", "containerStatuses", ("name", "state", "lastState")),
+)
 
 # The number of jobs whose expanded specs are cached.
 MAX_READINGS = 1000
@@ -168,6 +189,33 @@ def _generation(job: Object) -> int:
 def _created_at(job: Object) -> datetime | None:
     created = job["metadata"].get("creationTimestamp")
     return from_wire(created) if created else None
+
+
+def trimmed_pod(pod: Object) -> Object:
+    """Return the fields of a pod that snapshots are made of; a trimmed pod stays as it is.
+
+    A pod as the server sends it takes several times the memory, and jobs have many.
+    """
+    trimmed: Object = {part: _fields(pod.get(part) or {}, names) for part, names in _PARTS}
+    if labels := trimmed["metadata"].get("labels"):
+        trimmed["metadata"]["labels"] = _shared(labels)
+    for part, name, names in _LISTS:
+        if entries := trimmed[part].get(name):
+            trimmed[part][name] = [_shared(entry, names) for entry in entries]
+    return trimmed
+
+
+def _fields(obj: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: obj[name] for name in names if name in obj}
+
+
+def _shared(obj: Mapping[str, Any], names: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return these fields of an object, or all, with strings that are kept once for all objects."""
+    return {
+        name: intern(value) if isinstance(value, str) else value
+        for name, value in obj.items()
+        if not names or name in names
+    }
 
 
 @untrusted
