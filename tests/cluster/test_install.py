@@ -26,6 +26,7 @@ from paceline.testing.git_server import git_server
 from paceline.testing.real.cluster import JOINED, REGISTRY, RealCluster, real_cluster
 from paceline.testing.real.registry import real_registry
 from paceline.testing.s3_server import KEY, KEY_ID, S3Server, s3_server
+from tests.cluster.lab import Helm, helm_or_skip
 from tests.cluster.manifests import RESTRICTED, generic
 from tests.e2e.node.test_images import wheel
 from tests.kubes import assets_or_skip
@@ -48,13 +49,7 @@ class Place:
     """A real cluster with a registry that has our image."""
 
     node: RealCluster
-    helm_env: dict[str, str]
-
-    def helm(self, *args: str) -> str:
-        program = shutil.which("helm") or "helm"
-        ran = subprocess.run((program, *args), env=self.helm_env, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+    helm: Helm
 
     def read(self, *args: str) -> Any:
         return json.loads(self.node.run("get", *args, "-o", "json"))
@@ -71,8 +66,7 @@ def build(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    if os.geteuid() != 0 or shutil.which("helm") is None:
-        pytest.skip("a real node needs root, and this test helm: put the folder that `tools/setup helm` prints on PATH")
+    helm_or_skip()
     for name in ("node", "registry", "moto"):
         subprocess.run((ROOT / "tools" / "setup", name), check=True, capture_output=True)
     base = subprocess.run((ROOT / "tools" / "setup", "base"), check=True, capture_output=True, text=True).stdout.strip()
@@ -81,8 +75,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         built = build(folder, BASE=f"oci-archive:{base}", PUSH=IMAGE, TLS="no")
         assert built.returncode == 0, built.stderr
         assert built.stdout.strip() == IMAGE
-        homes = {f"HELM_{name}_HOME": str(folder / name) for name in ("CACHE", "CONFIG", "DATA")}
-        yield Place(node=node, helm_env={**os.environ, **homes, "KUBECONFIG": str(node.kube.kubeconfig)})
+        yield Place(node=node, helm=Helm(folder=folder, kubeconfig=node.kube.kubeconfig))
 
 
 def compressed_bytes() -> int:
@@ -188,9 +181,9 @@ def ready(place: Place) -> int:
 def installed(place: Place) -> Place:
     """The same cluster with both controllers ready; one test uninstalls them."""
     begun = time.monotonic()
-    if "paceline" in place.helm("list", "--short", *HOME).split():
+    if "paceline" in place.helm.run("list", "--short", *HOME).split():
         return place
-    place.helm("install", "paceline", CHART, "--create-namespace", *OPTIONS)
+    place.helm.run("install", "paceline", CHART, "--create-namespace", *OPTIONS)
     wait_until("both controllers are ready", lambda: ready(place) == 2, seconds=300)
     sys.stdout.write(f"ready {time.monotonic() - begun:.1f} s after helm install\n")
     return place
@@ -356,14 +349,14 @@ def test_it_is_upgraded_under_running_jobs_and_uninstalled(installed: Place) -> 
     before = running_pods(installed)
 
     changed = ("--set", "controller.priorityClassName=system-cluster-critical")
-    installed.helm("upgrade", "paceline", CHART, *OPTIONS, *changed)
+    installed.helm.run("upgrade", "paceline", CHART, *OPTIONS, *changed)
     wait_until("the new controllers are ready", lambda: ready(installed) == 2, seconds=300)
     installed.node.run("delete", "genericjob", "job-0")
     wait_until("they work", lambda: len(running_pods(installed)) == JOBS - 1, seconds=120)
     remaining = {name: pod for name, pod in before.items() if not name.startswith("job-0-")}
     assert running_pods(installed) == remaining
 
-    installed.helm("uninstall", "paceline", *HOME)
+    installed.helm.run("uninstall", "paceline", *HOME)
     wait_until("the controllers are gone", lambda: not installed.read("pods", *HOME)["items"], seconds=120)
     assert len(installed.read("genericjobs")["items"]) == JOBS - 1
     assert running_pods(installed) == remaining

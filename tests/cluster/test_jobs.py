@@ -10,6 +10,7 @@ from tests.cluster.lab import Lab
 from tests.cluster.manifests import (
     RESTRICTED,
     claim,
+    deepspeed,
     generic,
     job,
     on_claim,
@@ -19,32 +20,11 @@ from tests.cluster.manifests import (
     tensorflow,
     xgboost,
 )
+from tests.cluster.programs import REACH_ALL, SUM, TENSORFLOW_MEETING, TRACKER
 
 # The first test waits for the cluster to start, too.
 pytestmark = pytest.mark.timeout(900)
 
-SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
-TENSORFLOW_PEERS = """
-import json, os, socket, time
-config = json.loads(os.environ["TF_CONFIG"])
-peers = [host for hosts in config["cluster"].values() for host in hosts]
-server = socket.create_server(("", int(peers[config["task"]["index"]].rpartition(":")[2])))
-for peer in peers:
-    host, _, port = peer.rpartition(":")
-    while True:
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-            break
-        except OSError:
-            time.sleep(0.5)
-print("all", len(peers), "answer")
-"""
-# Everybody has met everybody before anybody may leave.
-TENSORFLOW_MEETING = TENSORFLOW_PEERS + "time.sleep(4)\n"
-TRACKER = """
-import os
-print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
-"""
 ONCE_FAILING = """
 import os, sys
 print("host", os.uname().nodename)
@@ -70,10 +50,13 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
     "pytorch": pytorch("pytorch", SUM),
     "spread": spread(pytorch("spread", SUM)),
     "four": pytorch("four", SUM, replicas=4),
-    "host-network": pytorch("host-network", SUM, replicas=1, pod={"hostNetwork": True}),
+    "host-network": spread(
+        pytorch("host-network", SUM, pod={"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"})
+    ),
     "tensorflow": tensorflow("tensorflow", TENSORFLOW_MEETING),
     "old-tensorflow": tensorflow("old-tensorflow", TENSORFLOW_MEETING, kind="TensorFlowJob"),
     "xgboost": xgboost("xgboost", TRACKER),
+    "deepspeed": deepspeed("deepspeed", REACH_ALL),
     "tried-again": pytorch("tried-again", ONCE_FAILING, replicas=1, pod=on_claim("shared")),
     "one-claim": generic(
         "one-claim",
@@ -211,24 +194,14 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
 
 
 def test_a_full_quota_is_named(lab: Lab) -> None:
-    namespace = "tight"
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "small"},
-        "spec": {"hard": {"pods": "1"}},
-    }
-    lab.apply(quota, namespace=namespace)
+    namespace = lab.make_namespace("tight", hard={"pods": "1"})
     lab.apply(generic("two", "import time; time.sleep(3600)"), namespace=namespace)
 
     lab.await_reason("GenericJob", "two", "exceeded quota", namespace=namespace)
 
 
 def test_a_namespace_with_restricted_pods_takes_a_job_that_keeps_its_rules(lab: Lab) -> None:
-    namespace = "strict"
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    namespace = lab.make_namespace("strict", level="restricted")
     lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": RESTRICTED}}), namespace=namespace)
     lab.apply(pytorch("refused", SUM), namespace=namespace)
 
