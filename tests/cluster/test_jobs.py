@@ -75,18 +75,28 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
 }
 SUCCEEDING["tried-again"]["spec"]["replicaSpecs"][0]["restartPolicy"] = "ExitCode"
 
-FAILING: dict[str, tuple[dict[str, Any], int]] = {
-    "exit-3": (pytorch("exit-3", "import sys; print('the end'); sys.exit(3)", replicas=1), 3),
+LOOKUP = """
+import os, socket
+print(socket.gethostbyname(os.environ["MASTER_ADDR"]))
+"""
+# Nobody answers at this address of the bridge.
+WITHOUT_DNS = {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.244.0.250"]}}
+
+# A job, the exit code that its status has, and the last line of its log.
+FAILING: dict[str, tuple[dict[str, Any], int, str]] = {
+    "exit-3": (pytorch("exit-3", "import sys; print('the end'); sys.exit(3)", replicas=1), 3, "the end"),
     "out-of-time": (
         generic("out-of-time", "import time; time.sleep(600)", replicas=1, runPolicy={"activeDeadlineSeconds": 5}),
         0,
+        "",
     ),
+    "without-dns": (pytorch("without-dns", LOOKUP, replicas=1, pod=WITHOUT_DNS), 1, "name resolution"),
 }
 
 
 @pytest.fixture(scope="module")
 def busy(lab: Lab) -> Lab:
-    failing = [manifest for manifest, _ in FAILING.values()]
+    failing = [manifest for manifest, _, _ in FAILING.values()]
     lab.apply(claim("shared"), *SUCCEEDING.values(), *failing)
     return lab
 
@@ -102,12 +112,12 @@ def test_a_job_succeeds(busy: Lab, name: str) -> None:
 
 @pytest.mark.parametrize("name", FAILING)
 def test_a_job_that_fails_says_why(busy: Lab, name: str) -> None:
-    manifest, code = FAILING[name]
+    manifest, code, line = FAILING[name]
 
     failed = busy.await_phase(manifest["kind"], name, "Failed")
 
     failure = failed["status"].get("failure", {})
-    assert (failure.get("exitCode", 0), code != 3 or "the end" in failure["lastLines"][-1]) == (code, True), failed
+    assert (failure.get("exitCode", 0), line in (failure.get("lastLines") or [""])[-1]) == (code, True), failed
 
 
 def test_ranks_on_two_nodes_find_each_other_by_name(busy: Lab) -> None:
