@@ -170,7 +170,7 @@ UNSATISFIED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "claim": (generic("claim", "", replicas=1, pod=on_claim("absent")), ("absent",)),
     "class": (
         generic("class", "", replicas=1, pod=on_claim("no-class")),
-        ("unbound immediate PersistentVolumeClaims",),
+        ("unbound immediate PersistentVolumeClaims", "claim no-class, of storage class absent, is not bound"),
     ),
     "gpu": (
         generic("gpu", "", replicas=1, pod={"container": {"resources": {"limits": {"nvidia.com/gpu": 1}}}}),
