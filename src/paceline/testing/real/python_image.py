@@ -39,8 +39,9 @@ def write_python_archive(
 def _add_environment(layer: tarfile.TarFile, environment: Path) -> None:
     """Add a virtual environment at its own path, and the libraries of this machine that it needs."""
     layer.add(environment, str(environment).lstrip("/"))
-    programs = [path for path in (environment / "bin").iterdir() if not path.is_symlink() and _is_elf(path)]
-    for path in sorted(_libraries(*programs, *environment.rglob("*.so"))):
+    # A script has no libraries, and a library may be named by a file for the linker.
+    programs = [path for path in (*(environment / "bin").iterdir(), *environment.rglob("*.so")) if _is_elf(path)]
+    for path in sorted(_libraries(*programs)):
         if not path.is_relative_to(environment):
             _add_library(layer, path)
 
