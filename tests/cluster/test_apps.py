@@ -99,6 +99,6 @@ def test_the_chart_of_a_tensorflow_training_trains_and_shows_its_curves(
 
     app = lab.await_phase(KIND, "curves", "Succeeded", namespace)
     lab.await_phase("TensorBoard", app["status"]["job"]["name"].rpartition("-")[0], "Running", namespace)
-    url = lab.get(KIND, "curves", namespace)["status"]["url"]
+    url = wait_until("its URL is known", lambda: lab.get(KIND, "curves", namespace)["status"].get("url"))
     assert "TensorBoard" in lab.cluster.run("get", "--raw", url)
     helm.run("uninstall", "curves", "--namespace", namespace, "--wait")

@@ -166,7 +166,9 @@ def test_a_jupyterlab_is_opened_at_its_url(lab: Lab, namespace: str, desk_image:
     assert "JupyterLab" in lab.cluster.run("get", "--raw", f"{status['url']}?token={token}")
 
 
-def test_an_explorer_shows_the_files_of_its_claim(lab: Lab, namespace: str) -> None:
+def test_an_explorer_answers_at_its_url(lab: Lab, namespace: str) -> None:
     lab.apply(claim("files"), service("Explorer", "files", {"storageName": "files"}), namespace=namespace)
 
-    lab.await_phase("Explorer", "files", "Running", namespace)
+    status = lab.await_phase("Explorer", "files", "Running", namespace)["status"]
+
+    assert lab.cluster.run("get", "--raw", f"{status['url'].rstrip('/')}/healthz").strip() == "{}"
