@@ -49,9 +49,10 @@ test-all: check ## the slow tests: every framework, a real kube-apiserver (built
 
 # One process: there is one cluster, whose bridge and namespaces have fixed names.
 test-kube: setup ## jobs on a real Kubernetes with two nodes (root; its programs are built by the first run)
-	@assets=$$(tools/setup node | tail -n 1) && helm=$$(tools/setup helm | tail -n 1) && boards=$$(tools/setup tensorboard | tail -n 1) && \
-		torch=$$(tools/setup torch | tail -n 1) && \
-		PATH=$$helm:$$PATH KUBEBUILDER_ASSETS=$$assets PACELINE_TENSORBOARD=$$boards PACELINE_PYTORCH=$$torch .venv/bin/pytest -m cluster tests/cluster $(ARGS)
+	@assets=$$(tools/setup node | tail -n 1) && helm=$$(tools/setup helm | tail -n 1) && torch=$$(tools/setup torch | tail -n 1) && \
+		mpi=$$(tools/setup mpi | tail -n 1) && boards=$$(tools/setup tensorboard | tail -n 1) && desks=$$(tools/setup jupyter | tail -n 1) && \
+		PATH=$$helm:$$PATH KUBEBUILDER_ASSETS=$$assets PACELINE_PYTORCH=$$torch PACELINE_MPI=$$mpi PACELINE_TENSORBOARD=$$boards \
+		PACELINE_JUPYTER=$$desks .venv/bin/pytest -m cluster tests/cluster $(ARGS)
 
 unprivileged: setup ## the conformance list as a user without privileges (root only makes that user)
 	@$(FOR_TEST_ALL); tools/unprivileged .venv/bin/pytest -p no:cacheprovider tests/conformance $(ARGS)

@@ -7,6 +7,7 @@ Never  looks into the controller.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from paceline.errors import HostError
 from paceline.testing.embedded import wait_until
@@ -28,6 +31,9 @@ WAIT_SECONDS = 240.0
 REASON_SECONDS = 90.0
 OWNER = "tensorstack.dev/owner-name"
 PACELINE = Path(sys.executable).with_name("paceline")
+SOURCES = Path(__file__).parents[2] / "src" / "paceline"
+# Of all resources that a quota of the tests counts: more than the tests use.
+HARD = {f"{part}.{name}": "64Gi" for part in ("requests", "limits") for name in ("cpu", "memory")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,24 @@ class Lab:
     def apply(self, *objects: Mapping[str, Any], namespace: str = "default") -> None:
         text = "\n---\n".join(json.dumps(item) for item in objects)
         self.cluster.run("apply", "--server-side", "-n", namespace, "-f", "-", stdin=text)
+
+    def make_namespace(self, name: str, *, level: str = "", hard: Mapping[str, str] | None = None) -> str:
+        """Create a namespace with a level of Pod Security and a quota, and return its name."""
+        labels = {"pod-security.kubernetes.io/enforce": level} if level else {}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        if hard:
+            quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all"}, "spec": {"hard": hard}}
+            self.apply(quota, namespace=name)
+        return name
+
+    def load_environment(self, name: str) -> str:
+        """Bring the image of an environment of `tools/setup` to every node, and return its name."""
+        folder = os.environ.get(f"PACELINE_{name.upper()}")
+        if not folder:
+            pytest.skip(f"PACELINE_{name.upper()} is not set: it is the folder that `tools/setup {name}` prints")
+        image = f"{name}:1"
+        load_image(self.cluster, image, Path(folder))
+        return image
 
     def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
         return json.loads(self.cluster.run("get", kind, name, "-n", namespace, "-o", "json"))
@@ -107,20 +131,44 @@ class Lab:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Helm:
+    """A real Helm with folders of its own."""
+
+    folder: Path
+    kubeconfig: Path
+
+    def run(self, *args: str) -> str:
+        """Run a command, which must succeed, and return what it prints."""
+        homes = {f"HELM_{name}_HOME": str(self.folder / name) for name in ("CACHE", "CONFIG", "DATA")}
+        env = {**os.environ, **homes, "KUBECONFIG": str(self.kubeconfig)}
+        ran = subprocess.run((helm_or_skip(), *args), env=env, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+def helm_or_skip() -> str:
+    """Return the path of Helm."""
+    program = shutil.which("helm")
+    if program is None:
+        pytest.skip("there is no helm: put the folder that `tools/setup helm` prints on PATH")
+    return program
+
+
 @contextmanager
 def controller(cluster: RealCluster, kubeconfig: Path) -> Iterator[None]:
     """Run `paceline kube controller` with its own rights until the block ends; return once it leads."""
     log = cluster.home / "controller.log"
-    command = (str(PACELINE), "kube", "controller", "--kubeconfig", str(kubeconfig))
+    flags = ("--kubeconfig", str(kubeconfig), "--podtools-image", IMAGE)
+    command = (str(PACELINE), "kube", "controller", *flags)
     with running(command, log):
         wait_until("the controller leads", lambda: "leading" in log.read_text(), seconds=WAIT_SECONDS)
         yield
 
 
-def load_python(cluster: RealCluster) -> None:
-    """Bring an image to every node in which Python runs, and TensorBoard if this machine has it."""
-    archive = cluster.home / "python.tar"
-    environment = os.environ.get("PACELINE_TENSORBOARD", "")
-    write_python_archive(archive, (f"docker.io/library/{IMAGE}",), Path(environment) if environment else None)
+def load_image(cluster: RealCluster, name: str, environment: Path | None = None) -> None:
+    """Bring an image to every node in which Python and the programs in the pods of jobs run."""
+    archive = cluster.home / "image.tar"
+    write_python_archive(archive, (f"docker.io/library/{name}",), environment, packages=(SOURCES,))
     cluster.load(archive)
     archive.unlink()

@@ -57,12 +57,34 @@ def pytorch(name: str, program: str, *, replicas: int = 2, **more: Any) -> dict[
 
 
 def tensorflow(name: str, program: str, *, kind: str = "TensorFlowTrainingJob", **more: Any) -> dict[str, Any]:
-    return job(kind, name, replicaSpecs=[replica(program, container_name="tensorflow")], **more)
+    pod = more.pop("pod", {})
+    return job(kind, name, replicaSpecs=[replica(program, container_name="tensorflow", **pod)], **more)
 
 
-def xgboost(name: str, program: str) -> dict[str, Any]:
-    specs = [replica(program, "master", 1, container_name="xgboost"), replica(program, container_name="xgboost")]
+def xgboost(name: str, program: str, **pod: Any) -> dict[str, Any]:
+    roles = (("master", 1), ("worker", 2))
+    specs = [replica(program, role, count, container_name="xgboost", **pod) for role, count in roles]
     return job("XGBoostTrainingJob", name, replicaSpecs=specs)
+
+
+def mpi(name: str, script: list[str], *, image: str, processes: int = 1, **pod: Any) -> dict[str, Any]:
+    """Return a job of two workers, in each of which mpirun starts processes."""
+    config = {"extraArgs": ["-N", str(processes)], "script": script}
+    container = {"image": image, **pod.pop("container", {})}
+    worker = replica("", container_name="worker", container=container, **pod)
+    return job("MPIJob", name, mpiConfig=config, replicaSpecs=[worker])
+
+
+def deepspeed(name: str, command: str, **pod: Any) -> dict[str, Any]:
+    """Return a job whose first worker runs a shell command."""
+    worker = {"replicas": 2, "template": template("", name="worker", **pod)}
+    return job("DeepSpeedJob", name, config={"customCommand": command}, worker=worker)
+
+
+def colossalai(name: str, script: list[str], **pod: Any) -> dict[str, Any]:
+    """Return a job whose launcher starts torchrun in two workers."""
+    worker = replica("", container_name="worker", **pod)
+    return job("ColossalAIJob", name, torchConfig={"script": script}, replicaSpecs=[worker])
 
 
 def on_claim(claim: str) -> dict[str, Any]:

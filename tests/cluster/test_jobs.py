@@ -10,6 +10,7 @@ from tests.cluster.lab import Lab
 from tests.cluster.manifests import (
     RESTRICTED,
     claim,
+    deepspeed,
     generic,
     job,
     on_claim,
@@ -19,32 +20,11 @@ from tests.cluster.manifests import (
     tensorflow,
     xgboost,
 )
+from tests.cluster.programs import REACH_ALL, SUM, TENSORFLOW_MEETING, TRACKER
 
 # The first test waits for the cluster to start, too.
 pytestmark = pytest.mark.timeout(900)
 
-SUM = (Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py").read_text()
-TENSORFLOW_PEERS = """
-import json, os, socket, time
-config = json.loads(os.environ["TF_CONFIG"])
-peers = [host for hosts in config["cluster"].values() for host in hosts]
-server = socket.create_server(("", int(peers[config["task"]["index"]].rpartition(":")[2])))
-for peer in peers:
-    host, _, port = peer.rpartition(":")
-    while True:
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-            break
-        except OSError:
-            time.sleep(0.5)
-print("all", len(peers), "answer")
-"""
-# Everybody has met everybody before anybody may leave.
-TENSORFLOW_MEETING = TENSORFLOW_PEERS + "time.sleep(4)\n"
-TRACKER = """
-import os
-print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
-"""
 ONCE_FAILING = """
 import os, sys
 print("host", os.uname().nodename)
@@ -70,10 +50,13 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
     "pytorch": pytorch("pytorch", SUM),
     "spread": spread(pytorch("spread", SUM)),
     "four": pytorch("four", SUM, replicas=4),
-    "host-network": pytorch("host-network", SUM, replicas=1, pod={"hostNetwork": True}),
+    "host-network": spread(
+        pytorch("host-network", SUM, pod={"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"})
+    ),
     "tensorflow": tensorflow("tensorflow", TENSORFLOW_MEETING),
     "old-tensorflow": tensorflow("old-tensorflow", TENSORFLOW_MEETING, kind="TensorFlowJob"),
     "xgboost": xgboost("xgboost", TRACKER),
+    "deepspeed": deepspeed("deepspeed", REACH_ALL),
     "tried-again": pytorch("tried-again", ONCE_FAILING, replicas=1, pod=on_claim("shared")),
     "one-claim": generic(
         "one-claim",
@@ -92,18 +75,28 @@ SUCCEEDING: dict[str, dict[str, Any]] = {
 }
 SUCCEEDING["tried-again"]["spec"]["replicaSpecs"][0]["restartPolicy"] = "ExitCode"
 
-FAILING: dict[str, tuple[dict[str, Any], int]] = {
-    "exit-3": (pytorch("exit-3", "import sys; print('the end'); sys.exit(3)", replicas=1), 3),
+LOOKUP = """
+import os, socket
+print(socket.gethostbyname(os.environ["MASTER_ADDR"]))
+"""
+# Nobody answers at this address of the bridge.
+WITHOUT_DNS = {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.244.0.250"]}}
+
+# A job, the exit code that its status has, and the last line of its log.
+FAILING: dict[str, tuple[dict[str, Any], int, str]] = {
+    "exit-3": (pytorch("exit-3", "import sys; print('the end'); sys.exit(3)", replicas=1), 3, "the end"),
     "out-of-time": (
         generic("out-of-time", "import time; time.sleep(600)", replicas=1, runPolicy={"activeDeadlineSeconds": 5}),
         0,
+        "",
     ),
+    "without-dns": (pytorch("without-dns", LOOKUP, replicas=1, pod=WITHOUT_DNS), 1, "name resolution"),
 }
 
 
 @pytest.fixture(scope="module")
 def busy(lab: Lab) -> Lab:
-    failing = [manifest for manifest, _ in FAILING.values()]
+    failing = [manifest for manifest, _, _ in FAILING.values()]
     lab.apply(claim("shared"), *SUCCEEDING.values(), *failing)
     return lab
 
@@ -119,12 +112,12 @@ def test_a_job_succeeds(busy: Lab, name: str) -> None:
 
 @pytest.mark.parametrize("name", FAILING)
 def test_a_job_that_fails_says_why(busy: Lab, name: str) -> None:
-    manifest, code = FAILING[name]
+    manifest, code, line = FAILING[name]
 
     failed = busy.await_phase(manifest["kind"], name, "Failed")
 
     failure = failed["status"].get("failure", {})
-    assert (failure.get("exitCode", 0), code != 3 or "the end" in failure["lastLines"][-1]) == (code, True), failed
+    assert (failure.get("exitCode", 0), line in (failure.get("lastLines") or [""])[-1]) == (code, True), failed
 
 
 def test_ranks_on_two_nodes_find_each_other_by_name(busy: Lab) -> None:
@@ -177,7 +170,7 @@ UNSATISFIED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "claim": (generic("claim", "", replicas=1, pod=on_claim("absent")), ("absent",)),
     "class": (
         generic("class", "", replicas=1, pod=on_claim("no-class")),
-        ("unbound immediate PersistentVolumeClaims",),
+        ("unbound immediate PersistentVolumeClaims", "claim no-class, of storage class absent, is not bound"),
     ),
     "gpu": (
         generic("gpu", "", replicas=1, pod={"container": {"resources": {"limits": {"nvidia.com/gpu": 1}}}}),
@@ -211,24 +204,14 @@ def test_a_job_that_cannot_start_says_what_is_missing(waiting: Lab, name: str) -
 
 
 def test_a_full_quota_is_named(lab: Lab) -> None:
-    namespace = "tight"
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "small"},
-        "spec": {"hard": {"pods": "1"}},
-    }
-    lab.apply(quota, namespace=namespace)
+    namespace = lab.make_namespace("tight", hard={"pods": "1"})
     lab.apply(generic("two", "import time; time.sleep(3600)"), namespace=namespace)
 
     lab.await_reason("GenericJob", "two", "exceeded quota", namespace=namespace)
 
 
 def test_a_namespace_with_restricted_pods_takes_a_job_that_keeps_its_rules(lab: Lab) -> None:
-    namespace = "strict"
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    namespace = lab.make_namespace("strict", level="restricted")
     lab.apply(pytorch("strict", SUM, pod={"container": {"securityContext": RESTRICTED}}), namespace=namespace)
     lab.apply(pytorch("refused", SUM), namespace=namespace)
 

@@ -4,13 +4,18 @@ Every try of a rank holds a lock on the claim of its job, so that two live tries
 """
 
 import fcntl
+import sys
 from collections.abc import Callable
+from datetime import datetime
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paceline.apimachinery.meta import Object
 from paceline.testing.embedded import wait_until
+from paceline.testing.real.cluster import TOLERATION_SECONDS
 from tests.cluster.lab import WAIT_SECONDS, Lab
 from tests.cluster.manifests import claim, on_claim, pytorch
 
@@ -30,6 +35,8 @@ print("rank", rank, "holds its lock")
 time.sleep(3600)
 """
 HOLDING = {"paceline.dev/node-lost": "Wait"}
+# Within which the next try of a rank runs, after its node is not ready and its pod is not tolerated there any more.
+REPLACED_SECONDS = 60.0
 
 
 def preferring(node: str) -> dict[str, Any]:
@@ -137,6 +144,40 @@ def test_a_replica_on_a_node_that_is_cut_off_is_waited_for_if_the_job_says_so(la
     end(lab, "cautious")
 
 
+def replaced_after(lab: Lab, node: str, pod: str) -> float:
+    """Return how long a pod took to run after those of a lost node were not tolerated any more, by the API's times."""
+
+    def ready(obj: Object) -> Object:
+        return next(item for item in obj["status"]["conditions"] if item["type"] == "Ready")
+
+    lost = ready(lab.get("node", node))
+    assert lost["status"] == "Unknown"
+    (container,) = lab.get("pod", pod)["status"]["containerStatuses"]
+    started = datetime.fromisoformat(container["state"]["running"]["startedAt"])
+    return (started - datetime.fromisoformat(lost["lastTransitionTime"])).total_seconds() - TOLERATION_SECONDS
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [pytest.param(1, id="once"), pytest.param(10, id="often", marks=(pytest.mark.soak, pytest.mark.timeout(7200)))],
+)
+def test_a_replica_runs_on_another_node_soon_after_its_own_is_dead(lab: Lab, losses: int) -> None:
+    """Both nodes die in turn; each is back before the other one dies."""
+    name = f"hunted-{losses}"
+    pod = start_on(lab, name, "node-2")
+
+    for node, other in islice(cycle((("node-2", "node-1"), ("node-1", "node-2"))), losses):
+        with lab.cluster.powered_off(node):
+            pod = await_move(lab, name, pod, other)
+            seconds = replaced_after(lab, node, pod)
+        sys.stdout.write(f"{name}: runs on {other} {seconds:.0f} s after it was not tolerated on {node}\n")
+        assert seconds <= REPLACED_SECONDS
+        lab.cluster.run("wait", "--for=condition=Ready", f"node/{node}", "--timeout=120s")
+
+    assert lab.get(KIND, name)["status"]["disruptions"] == losses
+    end(lab, name)
+
+
 def drain(lab: Lab, node: str) -> Callable[[], str]:
     flags = ("--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=120s")
     lab.cluster.run("drain", node, *flags)
@@ -148,24 +189,27 @@ def taint(lab: Lab, node: str) -> Callable[[], str]:
     return lambda: lab.cluster.run("taint", "node", node, "repair-")
 
 
-def test_more_disruptions_than_restarts_are_allowed_do_not_end_a_job(lab: Lab) -> None:
-    """Three restarts are allowed by default; four disruptions, and more, are none of them."""
-    pod = start_on(lab, "moving", "node-2")
+DISRUPTIONS = ((drain, "node-2", "node-1"), (taint, "node-1", "node-2"))
 
-    for disrupt, node, other in (
-        (drain, "node-2", "node-1"),
-        (taint, "node-1", "node-2"),
-        (drain, "node-2", "node-1"),
-        (taint, "node-1", "node-2"),
-    ):
+
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(4, id="four"), pytest.param(20, id="twenty", marks=(pytest.mark.soak, pytest.mark.timeout(7200)))],
+)
+def test_more_disruptions_than_restarts_are_allowed_do_not_end_a_job(lab: Lab, count: int) -> None:
+    """Three restarts are allowed by default; four disruptions, and more, are none of them."""
+    name = f"moving-{count}"
+    pod = start_on(lab, name, "node-2")
+
+    for disrupt, node, other in islice(cycle(DISRUPTIONS), count):
         undo = disrupt(lab, node)
         try:
-            pod = await_move(lab, "moving", pod, other)
+            pod = await_move(lab, name, pod, other)
         finally:
             undo()
 
-    assert lab.get(KIND, "moving")["status"]["disruptions"] == 4
-    end(lab, "moving")
+    assert lab.get(KIND, name)["status"]["disruptions"] == count
+    end(lab, name)
 
 
 def test_a_replica_on_a_node_that_is_deleted_starts_on_another_one(lab: Lab) -> None:

@@ -54,7 +54,7 @@ class Player:
     script: Script = runs_on
     # Whether deleted pods go, as on a node that answers.
     is_there: bool = True
-    # Where pods are placed.
+    # Where pods are placed; nowhere if it is empty.
     node: str = "played"
     # Every pod there ever was, by name: more than one of a name is one too many.
     uids: dict[str, set[str]] = field(default_factory=dict)
@@ -110,6 +110,8 @@ class Player:
             if is_placed and self.is_there:
                 options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}}
                 await self.cluster.delete(PODS, key_of(pod), options)
+        elif not is_placed and not self.node:
+            return
         elif not is_placed:
             target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
             metadata = {"name": name_of(pod), "uid": uid_of(pod)}

@@ -5,7 +5,7 @@ import pytest
 from paceline.errors import Invalid
 from paceline.kinds import registry
 from paceline.kinds.interactive.spec import LogSet, read_uri
-from tests.unit.kinds.manifests import notebook, pytorch, said, template, tensorboard
+from tests.unit.kinds.manifests import explorer, notebook, pytorch, said, template, tensorboard
 
 URIS = {
     "a folder of a claim": ("t9k://pvc/mnist/log", LogSet(claim="mnist", folder="log")),
@@ -120,3 +120,14 @@ def test_claims_must_be_there():
 
 def test_everything_about_a_service_may_change():
     assert [kind.mutable for kind in registry.SERVICES] == [None, None, None]
+
+
+@pytest.mark.parametrize("obj", [tensorboard(), explorer()], ids=["tensorboard", "explorer"])
+def test_our_own_container_has_requests_and_limits_so_that_a_quota_accepts_it(obj):
+    (container,) = registry.expand_service(obj).template["spec"]["containers"]
+
+    amounts = container["resources"]
+    assert {group: sorted(amounts[group]) for group in ("requests", "limits")} == {
+        "requests": ["cpu", "memory"],
+        "limits": ["cpu", "memory"],
+    }

@@ -5,16 +5,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, uid_of
+from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, namespace_of, uid_of
+from paceline.apimachinery.pods import claims_of
 from paceline.apimachinery.untrusted import counts, untrusted
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Handler, Informer
-from paceline.client.interface import NODES, Change, Cluster, Collection, Select
+from paceline.client.interface import CLAIMS, NODES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.apply_plan import Actuator, Applied, apply_plan
 from paceline.controllers.job.metrics import JobMetrics
 from paceline.controllers.job.pod_logs import JobKey, LastLines, LogActivityReader
 from paceline.controllers.job.snapshot import (
+    UNBOUND,
     LogsRead,
     Reading,
     Readings,
@@ -22,6 +24,7 @@ from paceline.controllers.job.snapshot import (
     has_gang_scheduler,
     look,
     node_snapshot,
+    unbound_claim,
 )
 from paceline.controllers.job.workloads import Workloads
 from paceline.controllers.refusals import AGAIN, Refusals
@@ -260,7 +263,7 @@ class Jobs:
             view = replace(view, gang=grouped(view.gang, view.naming, self.native_groups))
             departed = dict(self._departed.get(key, {}))
             view = replace(view, departed=departed, starts_singly=self._starts_singly(job, view))
-            return await self._with_nodes(view) if self.reads_nodes else view
+            return await self._with_claims(await self._with_nodes(view), pods) if self.reads_nodes else view
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
         except BadRequest as error:
@@ -272,6 +275,26 @@ class Jobs:
         now = self.clock.now()
         names = {pod.node for pod in view.ending_pods if pod.node and is_overdue(pod, now)}
         return replace(view, nodes={name: await self._node(name) for name in sorted(names)})
+
+    async def _with_claims(self, view: JobSnapshot, pods: tuple[Object, ...]) -> JobSnapshot:
+        """Return the snapshot with the claims for which the first pending pod waits: the scheduler does not name them.
+
+        Our own scheduler does, on a cluster that does not lose nodes.
+        """
+        first = next((pod for pod in view.pods if UNBOUND in pod.message), None)
+        if first is None:
+            return view
+        (manifest,) = (pod for pod in pods if uid_of(pod) == first.uid)
+        claims = [await self._unbound_claim(namespace_of(manifest), claim.name) for claim in claims_of(manifest)]
+        message = "; ".join([first.message.rstrip("."), *filter(None, claims)])
+        explained = replace(first, message=message)
+        return replace(view, pods=tuple(explained if pod is first else pod for pod in view.pods))
+
+    async def _unbound_claim(self, namespace: str, name: str) -> str:
+        try:
+            return unbound_claim(await self.cluster.get(CLAIMS, namespace, name))
+        except (NotFound, Forbidden):
+            return ""
 
     async def _node(self, name: str) -> NodeSnapshot:
         try:

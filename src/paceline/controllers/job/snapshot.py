@@ -34,7 +34,8 @@ from paceline.plan.queueing.kueue import QueueState, placed
 STAGE = "paceline-"
 # Kubernetes' scheduler, which places pod by pod, and Kueue's label, by which it admits a job as a whole.
 DEFAULT_SCHEDULER, KUEUE = "default-scheduler", "kueue.x-k8s.io/queue-name"
-
+# What Kubernetes' scheduler says of a pod whose claims have no volumes; it does not say which claims.
+UNBOUND = "unbound immediate PersistentVolumeClaims"
 
 # The fields that snapshots of pods are made of; and of the lists among them, the fields of their entries.
 _PARTS = (
@@ -320,6 +321,16 @@ def node_snapshot(node: Object) -> NodeSnapshot:
         is_out_of_service=any(taint.get("key") == OUT_OF_SERVICE for taint in taints),
         since=str(ready.get("lastTransitionTime") or ""),
     )
+
+
+@untrusted
+def unbound_claim(claim: Object) -> str:
+    """Return which claim has no volume, and of which storage class it wants one; empty if it is bound."""
+    if (claim.get("status") or {}).get("phase") == "Bound":
+        return ""
+    storage_class = (claim.get("spec") or {}).get("storageClassName")
+    wanted = f"of storage class {storage_class}" if storage_class else "without a storage class"
+    return f"claim {name_of(claim)}, {wanted}, is not bound"
 
 
 def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:

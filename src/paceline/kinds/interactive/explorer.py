@@ -24,7 +24,11 @@ PORT = 8080
 # Where the claim and the token are mounted.
 ROOT, TOKEN_FOLDER, TOKEN_VOLUME = "/volume", "/paceline-token", "token"
 DEFAULT_IDLE_SECONDS = 600
-RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
+# A namespace with a quota accepts only containers that have requests and limits of what it counts.
+RESOURCES: Mapping[str, Any] = {
+    "requests": {"cpu": "10m", "memory": "64Mi"},
+    "limits": {"cpu": "1", "memory": "512Mi"},
+}
 # It must read and write the files of any user, and give new ones to the owner of their folder; nothing else.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 

@@ -31,7 +31,11 @@ PORT = 6006
 # Part of the digest: earlier versions served below a path, so their pods must be replaced.
 LAYOUT = "root-"
 # Only memory has a limit: with too little CPU it takes minutes to start.
-RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
+# A namespace with a quota accepts only containers that have requests and limits of what it counts.
+RESOURCES: Mapping[str, Any] = {
+    "requests": {"cpu": "100m", "memory": "256Mi"},
+    "limits": {"cpu": "2", "memory": "4Gi"},
+}
 # TensorBoard says of its first page that its encoding is `identity`, which means none. Kubernetes' API server takes
 # that for one that it does not know, and closes the page before it has read it (kubernetes/kubernetes#124194).
 WITHOUT_IDENTITY = """\

@@ -63,9 +63,9 @@ _KERNEL_SETTINGS = tuple(
     Path("/proc/sys", name)
     for name in ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 )
-# A lost node is noticed within seconds, so that tests need not wait for minutes.
-_TOLERATION_SECONDS = 15
+# A lost node is noticed within seconds, and its pods are evicted soon, so that tests need not wait for minutes.
 _GRACE_SECONDS = 20
+TOLERATION_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def real_cluster(assets: Path, nodes: int = TWO_NODES) -> Iterator[RealCluster]:
         home = _home(stack, assets, _HOME_OF_TWO, "kube-proxy")
         _make_bridge(stack, _JOINT, f"{JOINED}/24")
         tolerations = [
-            f"--default-{taint}-toleration-seconds={_TOLERATION_SECONDS}" for taint in ("not-ready", "unreachable")
+            f"--default-{taint}-toleration-seconds={TOLERATION_SECONDS}" for taint in ("not-ready", "unreachable")
         ]
         kube = stack.enter_context(real_kube(assets, (*_APISERVER_FLAGS, *tolerations), address=JOINED))
         sites = tuple(_join(stack, _site(home, number), nodes) for number in range(1, nodes + 1))

@@ -24,13 +24,14 @@ def write_archive(
     command: Sequence[str],
     *,
     add_files: Callable[[tarfile.TarFile], None] | None = None,
+    program_folders: Sequence[str] = ("/bin",),
 ) -> None:
     """Write one image under several names; `command` is what it runs by itself, `add_files` adds files to it."""
     layer = _layer(add_files)
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Cmd": list(command), "Env": ["PATH=/bin"]},
+        "config": {"Cmd": list(command), "Env": [f"PATH={':'.join(program_folders)}"]},
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
     }
     blobs = [layer, _json(config)]

@@ -15,8 +15,8 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,6 +34,29 @@ _LAST_WORDS_CHARS = 2000
 Process = subprocess.Popen[bytes]
 
 
+@dataclass(slots=True, kw_only=True)
+class ServerPrograms:
+    """etcd and kube-apiserver; `start` and `kill` in turn."""
+
+    home: Path
+    # What runs, by the name of the program.
+    commands: Mapping[str, Sequence[str]]
+    _running: list[AbstractContextManager[Process]] = field(init=False, default_factory=list)
+
+    def start(self, kube: "RealKube") -> None:
+        """Start both, and return once the server is ready."""
+        processes = {}
+        for name, command in self.commands.items():
+            self._running.append(running(command, self.home / f"{name}.log"))
+            processes[name] = self._running[-1].__enter__()
+        _wait_until_ready(kube, processes, self.home)
+
+    def kill(self) -> None:
+        """End both as kill -9 does; what they have stored stays."""
+        while self._running:
+            self._running.pop().__exit__(None, None, None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealKube:
     """How to reach a running server as a member of system:masters."""
@@ -44,6 +67,7 @@ class RealKube:
     kubeconfig: Path
     # Where its database answers.
     etcd: str = ""
+    programs: ServerPrograms = field(default_factory=lambda: ServerPrograms(home=Path(), commands={}))
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Status and body of one GET; status 0 when nothing answers."""
@@ -59,6 +83,14 @@ class RealKube:
                 connection.close()
         except (OSError, http.client.HTTPException):
             return 0, b""
+
+    def kill(self) -> None:
+        """End the server and its database as kill -9 does."""
+        self.programs.kill()
+
+    def start(self) -> None:
+        """Start them again with what they have stored, and return once the server is ready."""
+        self.programs.start(self)
 
     def compact(self) -> None:
         """Have the database forget everything but the present, as it does by itself every few minutes."""
@@ -94,16 +126,19 @@ def real_kube(assets: Path, flags: Sequence[str] = ALONE, *, address: str = _LOO
         home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-kube-")))
         client, peer = (stack.enter_context(_reserved_port(_LOOPBACK)) for _ in range(2))
         secure = stack.enter_context(_reserved_port(address))
-        kube = replace(_write_access(home, address, secure), etcd=f"http://{_LOOPBACK}:{client}")
         commands = {
-            "etcd": _etcd_flags(home, client=client, peer=peer),
-            "kube-apiserver": (*_apiserver_flags(home, etcd=client, address=address, port=secure), *flags),
+            "etcd": (str(assets / "etcd"), *_etcd_flags(home, client=client, peer=peer)),
+            "kube-apiserver": (
+                str(assets / "kube-apiserver"),
+                *_apiserver_flags(home, etcd=client, address=address, port=secure),
+                *flags,
+            ),
         }
-        processes = {
-            name: stack.enter_context(running((str(assets / name), *flags), home / f"{name}.log"))
-            for name, flags in commands.items()
-        }
-        _wait_until_ready(kube, processes, home)
+        programs = ServerPrograms(home=home, commands=commands)
+        access = _write_access(home, address, secure)
+        kube = replace(access, etcd=f"http://{_LOOPBACK}:{client}", programs=programs)
+        stack.callback(kube.kill)
+        kube.start()
         yield kube
 
 

@@ -16,29 +16,44 @@ _LEFT_OUT = frozenset(
 )
 
 
-def write_python_archive(path: Path, names: tuple[str, ...], environment: Path | None = None) -> None:
-    """Write the image under several names; `python3` and busybox are in it, and the programs of an environment."""
+def write_python_archive(
+    path: Path, names: tuple[str, ...], environment: Path | None = None, *, packages: tuple[Path, ...] = ()
+) -> None:
+    """Write the image under several names, with Python and busybox.
+
+    A virtual environment has the path that it has on this machine, and its programs come first in PATH. Packages are
+    folders that Python can import.
+    """
 
     def add_files(layer: tarfile.TarFile) -> None:
         _add_python(layer)
+        for package in packages:
+            layer.add(package, f"{str(_site_packages()).lstrip('/')}/{package.name}")
         if environment is not None:
             _add_environment(layer, environment)
 
-    write_archive(path, names, ("python3",), add_files=add_files)
+    first = (f"{environment}/bin",) if environment is not None else ()
+    write_archive(path, names, ("python3",), add_files=add_files, program_folders=(*first, "/bin"))
 
 
 def _add_environment(layer: tarfile.TarFile, environment: Path) -> None:
-    """Add the packages and scripts of a virtual environment, as if they belonged to the image's Python."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = environment / "lib" / version / "site-packages"
-    library = Path(sys.base_prefix).resolve() / "lib" / version / "site-packages"
-    layer.add(packages, str(library).lstrip("/"))
-    for script in (environment / "bin").iterdir():
-        if not script.is_symlink() and not script.name.startswith(("python", "activate")):
-            layer.add(script, f"bin/{script.name}")
-    for path in sorted(_libraries(*packages.rglob("*.so"))):
+    """Add a virtual environment at its own path, and the libraries of this machine that it needs."""
+    layer.add(environment, str(environment).lstrip("/"))
+    # A script has no libraries, and a library may be named by a file for the linker.
+    programs = [path for path in (*(environment / "bin").iterdir(), *environment.rglob("*.so")) if _is_elf(path)]
+    for path in sorted(_libraries(*programs)):
         if not path.is_relative_to(environment):
             _add_library(layer, path)
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _site_packages() -> Path:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Path(sys.base_prefix).resolve() / "lib" / version / "site-packages"
 
 
 def _add_python(layer: tarfile.TarFile) -> None:
