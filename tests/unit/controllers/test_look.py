@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from paceline.apimachinery.pods import claims_of
 from paceline.controllers.job.snapshot import (
     LogsRead,
     Reading,
@@ -50,7 +51,9 @@ def full_pod(*, labels):
         "annotations": {"much": "text"},
         "ownerReferences": [{"kind": "GenericJob", "name": "demo", "uid": "j", "controller": True}],
     }
-    described["spec"] |= {"nodeName": "one", "containers": [{"name": "main", "env": [{"name": "A", "value": "b"}]}]}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}, {"name": "scratch", "emptyDir": {}}]
+    containers = [{"name": "main", "env": [{"name": "A", "value": "b"}]}]
+    described["spec"] |= {"nodeName": "one", "containers": containers, "volumes": volumes}
     described["status"] |= {
         "podIP": "10.1.0.1",
         "conditions": [
@@ -79,6 +82,7 @@ def test_a_trimmed_pod_says_all_that_rules_read_and_little_else(labels, snapshot
     assert snapshot(trimmed) == snapshot(described) is not None
     assert trimmed["metadata"]["ownerReferences"] == described["metadata"]["ownerReferences"]
     assert trimmed_pod(trimmed) == trimmed
+    assert list(claims_of(trimmed)) == list(claims_of(described)) != []
     for part, name in (("metadata", "managedFields"), ("metadata", "annotations"), ("spec", "containers")):
         assert name not in trimmed[part]
 

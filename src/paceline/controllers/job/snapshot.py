@@ -36,7 +36,8 @@ STAGE = "paceline-"
 DEFAULT_SCHEDULER, KUEUE = "default-scheduler", "kueue.x-k8s.io/queue-name"
 # What Kubernetes' scheduler says of a pod whose claims have no volumes; it does not say which claims.
 UNBOUND = "unbound immediate PersistentVolumeClaims"
-
+# The volume sources that are claims.
+CLAIM_SOURCES = ("persistentVolumeClaim", "ephemeral")
 # The fields that snapshots of pods are made of; and of the lists among them, the fields of their entries.
 _PARTS = (
     (
@@ -46,12 +47,13 @@ _PARTS = (
             *("deletionTimestamp", "deletionGracePeriodSeconds"),
         ),
     ),
-    ("spec", ("nodeName", "initContainers")),
+    ("spec", ("nodeName", "initContainers", "volumes")),
     ("status", ("phase", "reason", "message", "conditions", "initContainerStatuses", "containerStatuses")),
 )
 _LISTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("metadata", "ownerReferences", ()),
     ("spec", "initContainers", ("name", "restartPolicy")),
+    ("spec", "volumes", ("name", *CLAIM_SOURCES)),
     ("status", "conditions", ("type", "status", "reason", "message")),
     ("status", "initContainerStatuses", ("name", "state", "lastState")),
     ("status", "containerStatuses", ("name", "state", "lastState")),
@@ -200,6 +202,8 @@ def trimmed_pod(pod: Object) -> Object:
     trimmed: Object = {part: _fields(pod.get(part) or {}, names) for part, names in _PARTS}
     if labels := trimmed["metadata"].get("labels"):
         trimmed["metadata"]["labels"] = _shared(labels)
+    if volumes := trimmed["spec"].pop("volumes", None):
+        trimmed["spec"]["volumes"] = [volume for volume in volumes if not volume.keys().isdisjoint(CLAIM_SOURCES)]
     for part, name, names in _LISTS:
         if entries := trimmed[part].get(name):
             trimmed[part][name] = [_shared(entry, names) for entry in entries]
