@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from paceline.apimachinery.meta import Object, name_of
 from paceline.client.interface import NAMESPACES, Collection
 from paceline.client.requests import Request, Response
 from paceline.controllers.refusals import AGAIN
+from paceline.effects import Clock
 from tests.kube.stage import LOOK_SECONDS, OpenTransport, Stage, Tap, run, skip, staged
 from tests.unit.kinds.manifests import explorer, generic, notebook, pytorch, replica, template, tensorboard
 
@@ -83,6 +86,37 @@ def test_what_is_refused_says_so_and_is_tried_again_every_half_minute(
                     return "exceeded quota" not in shown(await stage.read(obj))
 
                 await stage.until(is_silent, hurry=0.1)
+
+    run(main())
+
+
+class Hurried:
+    """A clock on which ten seconds pass with every look at it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        self._ahead += timedelta(seconds=10)
+        return self._clock.now() + self._ahead
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+
+def test_what_is_not_tried_again_yet_does_not_count_as_accepted(opens: OpenTransport) -> None:
+    async def main() -> None:
+        async with opens() as transport, staged(transport) as stage:
+            stage.world = replace(stage.world, clock=Hurried(stage.world.clock))
+            quota = Quota(transport)
+            async with stage.controllers(quota):
+                job = await stage.submit(pytorch())
+                await says(stage, job, "exceeded quota")
+                await pass_time(2 * AGAIN.total_seconds())
+                assert quota.tries > 2
+                assert sum(write.endswith("/services") for write in quota.writes) == 1
+                assert (await stage.reasons(job)).count("Refused") == 1
 
     run(main())
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, namespace_of, uid_of
 from paceline.apimachinery.pods import claims_of
@@ -163,9 +164,11 @@ class Jobs:
         view = await self._look(key, kind, job) if kind is not None else None
         if kind is None or view is None:
             return
-        plan = self._decide(key, view)
+        # One moment for all: what was not tried because it is not due must not count as accepted.
+        now = self.clock.now()
+        plan = self._decide(key, view, now)
         refusal = self._refusals.of(key, view.generation)
-        is_due = refusal is None or self.clock.now() >= refusal.until
+        is_due = refusal is None or now >= refusal.until
         try:
             hands = self._actuator(is_prepared=refusal is not None and refusal.is_prepared)
             applied = await apply_plan(hands, collection_of(kind), job, view=view, plan=plan)
@@ -314,9 +317,8 @@ class Jobs:
         """Record an event about a malformed field, which its author must correct; running pods continue."""
         await self.recorder.record(job, reasons.UNREADABLE, message=str(error), is_warning=True)
 
-    def _decide(self, key: JobKey, view: JobSnapshot) -> Plan:
+    def _decide(self, key: JobKey, view: JobSnapshot, now: datetime) -> Plan:
         """Return the plan; its status shows what the cluster rejected of the last one, which is tried again later."""
-        now = self.clock.now()
         plan = decide(view, now)
         refusal = self._refusals.of(key, view.generation)
         is_queued = view.queueing is not None and not view.queueing.is_admitted and not plan.status.phase.is_final
