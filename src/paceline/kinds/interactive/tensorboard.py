@@ -30,8 +30,8 @@ IMAGE = "t9kpublic/tensorboard:2.17.0"
 PORT = 6006
 # Part of the digest: earlier versions served below a path, so their pods must be replaced.
 LAYOUT = "root-"
-# Only memory has a limit: with too little CPU it takes minutes to start.
-# A namespace with a quota accepts only containers that have requests and limits of what it counts.
+# With too little CPU it takes minutes to start. A namespace with a quota accepts only containers that have requests and
+# limits of what it counts.
 RESOURCES: Mapping[str, Any] = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
     "limits": {"cpu": "2", "memory": "4Gi"},
