@@ -64,14 +64,20 @@ def _layer(add_files: Callable[[tarfile.TarFile], None] | None) -> bytes:
         for applet in applets:
             if applet == "busybox":
                 continue
-            link = tarfile.TarInfo(f"bin/{applet}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            layer.addfile(link)
+            _link(layer, f"bin/{applet}", "busybox")
+        # The first line of most scripts names it.
+        _link(layer, "usr/bin/env", "/bin/busybox")
         for name, text in _ETC.items():
             _add(layer, f"etc/{name}", text.encode())
         if add_files is not None:
             add_files(layer)
     return buffer.getvalue()
+
+
+def _link(archive: tarfile.TarFile, name: str, target: str) -> None:
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    archive.addfile(link)
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, *, mode: int = 0o644) -> None:
