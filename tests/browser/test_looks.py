@@ -30,6 +30,7 @@ PAGES = {
     "job-yaml": f"{FAILED}/yaml",
     "job-running": "jobs/default/PyTorchTrainingJob/digits",
     "job-waiting": "jobs/default/PyTorchTrainingJob/bert",
+    "job-terminal": "jobs/default/PyTorchTrainingJob/digits/terminal",
     "create": "create/PyTorchTrainingJob",
     "create-notebook": "create/Notebook",
     "train": "train",
@@ -49,7 +50,9 @@ PAGES = {
     "compare": "compare?jobs=default/PyTorchTrainingJob/digits,default/PyTorchTrainingJob/mnist",
     "job-resources": "jobs/default/PyTorchTrainingJob/digits/resources",
     "history": "history",
+    "history-record": "history/default/{record}",
     "volumes": "volumes",
+    "volume-files": "volumes/default/points-data",
     "settings": "settings",
     "about": "about",
 }
@@ -82,6 +85,10 @@ SQUEEZED = """() => [...document.querySelectorAll('th, td *, dd, button, label')
   const box = element.getBoundingClientRect();
   return hasText && element.checkVisibility() && box.width > 0 && box.width < 3 * size && box.height > 4 * size;
 }).map(element => element.textContent.trim().slice(0, 80))"""
+# Controls that a flexible column has stretched.
+STRETCHED = """() => [...document.querySelectorAll('.ant-select, .ant-btn, input')].filter(control =>
+  control.checkVisibility() && control.getBoundingClientRect().height > 100
+).map(control => control.textContent.trim().slice(0, 80) || control.outerHTML.slice(0, 80))"""
 # Hints in empty fields that are longer than their field.
 SHORT_FIELDS = """() => [...document.querySelectorAll('input[placeholder]')].filter(input => {
   const style = getComputedStyle(input);
@@ -103,6 +110,7 @@ HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table =
 PLACES = {
     "cut off": CUT,
     "squeezed": SQUEEZED,
+    "stretched": STRETCHED,
     "hint longer than its field": SHORT_FIELDS,
     "columns out of reach": HIDDEN_COLUMNS,
 }
@@ -137,7 +145,7 @@ VIEWS = [
 
 @pytest.mark.parametrize(("name", "look"), VIEWS)
 def test_a_page_is_whole(site, look, name):
-    page = site.open(PAGES[name])
+    page = site.open(PAGES[name].format(record=record_of(site.cluster)))
     faults = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
@@ -147,6 +155,14 @@ def test_a_page_is_whole(site, look, name):
             page.screenshot(path=Path(PICTURES) / f"{name}-{look.language}-{look.theme}-{width}.png")
         faults += [f"{width} pixels: {fault}" for fault in faults_of(page, look)]
     assert not faults
+
+
+def record_of(cluster):
+    """Return the name of the record of the job that failed."""
+    output = cluster.kubectl(
+        "get", "jobrecords", "-o", "jsonpath={.items[?(@.spec.job.name=='mnist')].metadata.name}"
+    ).out
+    return output.strip()
 
 
 def open_upgrade(page):

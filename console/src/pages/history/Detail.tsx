@@ -7,8 +7,9 @@ import { cloneRecordUrl } from '../../actions/ActionButtons.tsx';
 import { api, asApiError, type ApiError } from '../../app/api.ts';
 import { useText } from '../../app/i18n.tsx';
 import { Link, navigate, pathOf } from '../../app/router.tsx';
-import { Ago, CopyButton, Empty, ErrorNotice, Facts, Loading, Page, Section, StatusTag } from '../../parts/index.ts';
+import { Ago, CopyButton, Empty, ErrorNotice, Facts, Loading, Page, Section } from '../../parts/index.ts';
 import { JobUsage } from '../../usage/JobUsage.tsx';
+import { ReplicaStatus } from '../job/ReplicaStatus.tsx';
 import { jobUrl } from '../jobs/cells.tsx';
 import { Outcome } from './Outcome.tsx';
 import { manifestOf, replicaOf, type JobRecord } from './rows.ts';
@@ -108,7 +109,9 @@ function Summary({ record }: { record: JobRecord }) {
         <Section title={job.tabs.replicas}>
           <ul className="pl-history-replicas">
             {(status.replicas ?? []).map((replica) => (
-              <li key={replica.uid}><StatusTag phase={replica.phase ?? ''} /> <span translate="no">{replica.name}</span></li>
+              <li key={replica.uid}>
+                <ReplicaStatus phase={replica.phase ?? ''} /> <span translate="no">{replica.name}</span>
+              </li>
             ))}
           </ul>
         </Section>

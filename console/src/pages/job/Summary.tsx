@@ -1,7 +1,7 @@
 import { useMemo, type ReactNode } from 'react';
 import { useText } from '../../app/i18n.tsx';
 import { Link, pathOf } from '../../app/router.tsx';
-import { Ago, CopyButton, Duration, Facts, parseQuantity, Section, StatusTag } from '../../parts/index.ts';
+import { Ago, CopyButton, Duration, Facts, parseQuantity, Section } from '../../parts/index.ts';
 import { durationText } from '../../parts/time.ts';
 import { Bar, pairText } from '../jobs/cells.tsx';
 import { resourceName } from '../jobs/shortages.ts';
@@ -10,6 +10,7 @@ import { percent } from '../jobs/progress.ts';
 import { Sparkline } from '../jobs/Sparkline.tsx';
 import { useLogTail } from '../jobs/useLogTail.ts';
 import { Timeline } from './Timeline.tsx';
+import { ReplicaStatus } from './ReplicaStatus.tsx';
 import type { Facts as FactsOf, JobView, Place } from './view.ts';
 
 export function Summary({ view }: { view: JobView }) {
@@ -186,9 +187,8 @@ function Location({ place }: { place: Place }) {
 }
 
 function Roles({ view }: { view: JobView }) {
-  const { job, common } = useText();
+  const { job } = useText();
   const words = job.roles;
-  const phases: Record<string, string> = { ...common.phases, ...job.timeline.states, Deleted: job.timeline.states.Stopped, Creating: job.timeline.states.Waiting };
   return (
     <Section title={words.title} isFlush>
       <div className="pl-table-scroll" tabIndex={0} role="region" aria-label={words.title}>
@@ -212,9 +212,7 @@ function Roles({ view }: { view: JobView }) {
                 <td>
                   <span className="pl-row">
                     {Object.entries(role.states).map(([state, count]) => (
-                      <StatusTag key={state} phase={state === 'Deleted' ? 'Stopped' : state}>
-                        {count} {phases[state] ?? state}
-                      </StatusTag>
+                      <ReplicaStatus key={state} phase={state} count={count} />
                     ))}
                   </span>
                 </td>
