@@ -92,6 +92,8 @@ NOT_WAITED_IN = {
     "controllers/job/reconciler.py Jobs._say_unreadable": "as NOT_KILLED_AT",
     "controllers/job/reconciler.py Jobs._with_nodes": "the embedded cluster loses no nodes: kube/test_disruption.py",
     "controllers/job/reconciler.py Jobs._node": "as _with_nodes",
+    "controllers/job/reconciler.py Jobs._with_claims": "our own scheduler names claims: kube/test_waiting.py",
+    "controllers/job/reconciler.py Jobs._unbound_claim": "as _with_claims",
     "controllers/interactive/reconciler.py InteractiveController._hinder": "as NOT_KILLED_AT",
     "controllers/interactive/reconciler.py InteractiveController._say_unreadable": "as NOT_KILLED_AT",
     "controllers/leader_election.py": "as ELSEWHERE",
