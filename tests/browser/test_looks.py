@@ -107,6 +107,19 @@ HIDDEN_COLUMNS = """() => [...document.querySelectorAll('table')].filter(table =
     && table.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
 }).map(table => [...table.querySelectorAll('th')].at(-1)?.textContent || table.textContent.slice(-40))"""
 
+# After a change of the window's size, parts of the page are laid out anew one after the other.
+UNTIL_STILL = """() => new Promise(resolve => {
+  const boxes = () => JSON.stringify([...document.querySelectorAll('main, main *, [role=dialog], .ant-popover')]
+    .map(element => element.getBoundingClientRect()).map(box => [box.x, box.width, box.height]));
+  // A page that shows seconds never rests for long on a busy machine.
+  const end = performance.now() + 5000;
+  const look = (last, frames) => requestAnimationFrame(() => {
+    const now = boxes();
+    if (frames > 4 || performance.now() > end) resolve();
+    else look(now, now === last ? frames + 1 : 0);
+  });
+  look('', 0);
+})"""
 PLACES = {
     "cut off": CUT,
     "squeezed": SQUEEZED,
@@ -227,9 +240,10 @@ def test_the_login_is_whole(site, look, mode):
 
 
 def settle(page):
-    """Wait until nothing loads: no skeleton, no spinner, no request."""
+    """Wait until nothing loads (no skeleton, no spinner, no request) and nothing moves any more."""
     page.wait_for_load_state("networkidle")
     expect(page.locator(".ant-skeleton, .ant-spin-spinning")).to_have_count(0)
+    page.evaluate(UNTIL_STILL)
 
 
 def faults_of(page, look):

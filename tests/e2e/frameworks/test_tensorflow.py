@@ -76,6 +76,11 @@ def test_the_tutorials_job_trains_in_four_workers_and_its_curve_is_shown_meanwhi
     assert f"it is opened at {url}" in shown
 
 
+def phases_by_role(cluster: Embedded, name: str) -> dict[str, list[str]]:
+    tasks = status(cluster, "tj", name)["tasks"]
+    return {task["type"]: [replica["phase"] for replica in task["replicas"]] for task in tasks}
+
+
 def test_parameter_servers_never_end_and_go_when_the_chief_has_trained(cluster: Embedded, claim: Path) -> None:
     ran = cluster.paceline("run", str(EXAMPLES / "parameter_server.yaml"), seconds=SECONDS)
 
@@ -89,8 +94,9 @@ def test_parameter_servers_never_end_and_go_when_the_chief_has_trained(cluster: 
         assert gone.code == 0, gone.err
     found = status(cluster, "tj", "served")
     assert (found["phase"], found["backoffCount"]) == ("Succeeded", 0)
-    phases = {task["type"]: [each["phase"] for each in task["replicas"]] for task in found["tasks"]}
-    assert phases == {"chief": ["Succeeded"], "worker": ["Deleted", "Deleted"], "ps": ["Deleted"]}
+    # The status follows when the pods are gone.
+    phases = {"chief": ["Succeeded"], "worker": ["Deleted", "Deleted"], "ps": ["Deleted"]}
+    wait_until("the status says which were deleted", lambda: phases_by_role(cluster, "served") == phases)
     # They are gone, and what they wrote is not.
     kept = cluster.paceline("logs", "served", "--all").out
     assert [word in kept for word in ("ps 0 serves", "worker 0 serves", "worker 1 serves")] == [True] * 3
