@@ -64,12 +64,22 @@ describe('the list of watches', () => {
     expect(readWatches(JSON.stringify([watch('a')]), 31 * 24 * 3600 * 1000)).toEqual([]);
   });
 
-  it('gives a watch to one tab only, whichever comes first', async () => {
+  it('gives a watch to one tab only, whichever comes first, also while others read the list of before', async () => {
+    const held = new Set<string>();
     let last: Promise<unknown> = Promise.resolve();
-    vi.stubGlobal('navigator', { locks: { request: (_: string, run: () => unknown) => (last = last.then(run)) } });
+    const request = (name: string, ...rest: unknown[]) => {
+      const run = rest.at(-1) as (lock: object | null) => unknown;
+      if (rest.length === 1) return (last = last.then(() => run({})));
+      if (held.has(name)) return Promise.resolve(run(null));
+      held.add(name);
+      return Promise.resolve(run({}));
+    };
+    vi.stubGlobal('navigator', { locks: { request } });
     addWatch(job('a'));
 
     expect(await Promise.all([takeWatch('a'), takeWatch('a')])).toEqual([true, false]);
+    addWatch(job('a'));
+    expect(await takeWatch('a')).toBe(false);
     vi.unstubAllGlobals();
   });
 });

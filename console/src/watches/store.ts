@@ -114,8 +114,19 @@ export function removeWatch(uid: string): boolean {
   return true;
 }
 
+/** How long the tab that has taken a watch keeps its lock, in milliseconds: another tab may still read the list of before. */
+const KEPT = 10_000;
+
 /** Take a watch out of the list; `false` if another tab was faster. Without locks (plain HTTP) two tabs may both be first. */
 export function takeWatch(uid: string): Promise<boolean> {
   const { locks } = navigator as { locks?: LockManager };
-  return locks === undefined ? Promise.resolve(removeWatch(uid)) : locks.request(LOCK, () => removeWatch(uid));
+  if (locks === undefined) return Promise.resolve(removeWatch(uid));
+  return new Promise((resolve, reject) => {
+    const take = async (lock: Lock | null) => {
+      const isFirst = lock !== null && (await locks.request(LOCK, () => removeWatch(uid)));
+      resolve(isFirst);
+      if (isFirst) await new Promise((wake) => setTimeout(wake, KEPT));
+    };
+    locks.request(`${LOCK}.${uid}`, { ifAvailable: true }, take).catch(reject);
+  });
 }
